@@ -16,12 +16,6 @@ def rows(names: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(arguments, [pytest.param(*row, id=name) for name, row in values.items()])
 
 
-def read_rows(file: str, names: str, section: str = "") -> pytest.MarkDecorator:
-    """Run a test once for each row of a file of `golden`; what a row lacks is an empty mapping."""
-    table = read_table(file, names, section)
-    return rows(names, {name: tuple(row.get(each, {}) for each in names.split()) for name, row in table.items()})
-
-
 def read_table(file: str, names: str, section: str = "") -> dict[str, dict[str, Any]]:
     """Return the rows of a file of `golden` by their names. They have these columns only.
 

@@ -4,41 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.capacity_texts import CapacityPolicy, UnreadableList, read_policies, read_ways
+from shared.capacity_texts import UnreadableList, read_ways
 from shared.model.errors import Misconfigured
-from shared.model.needs import Reservation, Tier, Way
 from shared.settings import read_settings
 from tests.builders import CLUSTER
-
-ALL = """
-- reservations:
-    affinity: Specific
-    specific:
-    - name: train
-      project: lender
-      reservationBlock: {name: b1, reservationSubBlock: {name: s1}}
-    - name: rest
-  location: {zones: [us-east5-a]}
-- spot: true
-  location: {zones: [us-east5-a, us-east5-b]}
-- {}
-- flexStart: {enabled: true}
-  maxRunDurationSeconds: 86400
-"""
-
-
-def test_every_word_is_read_and_json_too() -> None:
-    lent = Reservation(name="train", project="lender", block="b1", subblock="s1")
-
-    assert read_ways(ALL)[-1].run_seconds == 86400
-    assert read_ways(ALL) == (
-        Way(Tier.RESERVATION, "us-east5-a", lent),
-        Way(Tier.RESERVATION, "us-east5-a", Reservation(name="rest")),
-        *(Way(Tier.SPOT, "us-east5-a"), Way(Tier.SPOT, "us-east5-b"), Way(Tier.ON_DEMAND)),
-        Way(Tier.FLEX_START, run_seconds=86400),
-    )
-    assert read_ways('[{"spot": true}, {}]') == (Way(Tier.SPOT), Way(Tier.ON_DEMAND))
-
 
 NO_LISTS = ("- [", "a: &a [*a]\n- *a", "- spot: \x00", "\ud800", "[" * 1000)
 NO_OBJECTS = ("- !!int abc", "- !!timestamp 9", "- !!python/object:os.system x", "- " + "9" * 5000)
@@ -106,15 +75,6 @@ def test_no_text_fails_in_another_way(text: str) -> None:
         message = str(error)
 
     assert "valid: " in message
-
-
-def test_a_policy_is_for_namespaces_and_accelerators() -> None:
-    text = '[{"namespaces": ["team-*"], "accelerators": ["tpu-v6e-*"], "priorities": [{"spot": true}]}]'
-    ways = (Way(Tier.SPOT),)
-
-    assert read_policies(text) == (CapacityPolicy(namespaces=("team-*",), accelerators=("tpu-v6e-*",), ways=ways),)
-    assert read_policies('[{"priorities": [{"spot": true}]}]') == (CapacityPolicy(ways=ways),)
-    assert read_policies("[]") == ()
 
 
 @pytest.mark.parametrize(

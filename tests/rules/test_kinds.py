@@ -5,10 +5,9 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-import msgspec
 import pytest
 
-from shared.edges.pods import Pod, read_template, view_pod
+from shared.edges.pods import read_template
 from shared.kinds.leaderworkerset import SET_NAME
 from shared.kinds.raycluster import (
     CLUSTER,
@@ -23,12 +22,10 @@ from shared.kinds.read import UnexpectedValue
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET, TEMPLATE_HASH
 from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, select_pods_of
 from shared.model import labels
-from shared.model.decisions import Decision, Reason
-from shared.model.names import ObjectName
+from shared.model.decisions import Reason
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.ways import Demand
 from tests.demands import expect_demand, expect_words, plan_demands, refuses, want
-from tests.rows import read_rows, read_table, rows
+from tests.rows import read_table, rows
 from tests.rules.workloads import (
     BUILDERS,
     CHIPLESS,
@@ -36,13 +33,13 @@ from tests.rules.workloads import (
     ONE_HOST,
     PODS,
     SEVERAL_HOSTS,
-    WAITS,
     Json,
     a_body,
     a_gpu_body,
     a_group,
     a_leaderworkerset,
     a_raycluster,
+    a_replicated_job,
     a_server,
     a_shard,
     a_worker,
@@ -82,22 +79,30 @@ TEMPLATES = {
 PARTS = ("template", "leader", "worker", "head")
 
 
-def read(of: str, has: Json, group: Json, conditions: dict[str, str], owner: Json) -> WorkloadView:
+def read(row: Json) -> WorkloadView:
+    """Return the workload of a row; what is `beside` is another group of a RayCluster."""
     held = [
         {"type": each, "status": status, "lastTransitionTime": "2027-01-15T08:00:00Z"}
-        for each, status in conditions.items()
+        for each, status in row.get("conditions", {}).items()
     ]
-    fields: Json = {key: TEMPLATES[value] if key in PARTS else value for key, value in has.items()}
-    if of == "RayCluster":
-        group = {key: TEMPLATES[value] if key in PARTS else value for key, value in group.items()}
+    owners = [row["owner"]] if "owner" in row else []
+    fields = fill(row.get("has", {}))
+    if row["of"] == "RayCluster":
+        groups = [a_group(**fill(row.get("group", {})))]
+        groups += [a_group("more", **row["beside"])] if "beside" in row else []
         if "head" in fields:
             fields["headGroupSpec"] = {"template": fields.pop("head")}
-        return a_raycluster(a_group(**group), conditions=held, **fields)
+        return a_raycluster(*groups, conditions=held, owners=owners, **fields)
     if held:
         fields["status"] = {"conditions": held, "replicas": 2}
-    if owner:
-        fields["metadata"] = {"ownerReferences": [owner]}
-    return BUILDERS[of](**fields)
+    if owners:
+        fields["metadata"] = {"ownerReferences": owners}
+    return BUILDERS[row["of"]](*(a_replicated_job(**fill(job)) for job in fields.pop("jobs", ())), **fields)
+
+
+def fill(fields: Json) -> Json:
+    """Return fields with the pod templates that they name."""
+    return {key: TEMPLATES.get(value, value) if key in PARTS else value for key, value in fields.items()}
 
 
 def see_hardware(workload: WorkloadView) -> dict[str, int]:
@@ -123,19 +128,23 @@ VIEWS: dict[str, Callable[[WorkloadView], Any]] = {
     "groups": lambda workload: list(workload.groups),
     "group": see_group,
     "hardware": see_hardware,
+    "jobs": lambda workload: [[each.name, each.replicas, each.pods, each.pinned] for each in workload.groups],
+    "flex_wait": lambda workload: expect_demand(*plan_demands(workload)).need.flex_wait_seconds,
 }
 """What rules see of a workload, in the words of a row; else it is a field."""
 
 
-@read_rows("kinds.yaml", "of has group conditions owner reads refused", section="of")
-def test_a_workload_reads_as_its_controller_has_it(
-    of: str, has: Json, group: Json, conditions: dict[str, str], owner: Json, reads: Any, refused: list[str]
-) -> None:
+COLUMNS = "of has group beside conditions owner reads refused"
+
+
+@rows("row", read_table("kinds.yaml", COLUMNS, section="of"))
+def test_a_workload_reads_as_its_controller_has_it(row: Json) -> None:
+    reads, refused = row.get("reads", {}), row.get("refused", ())
     if reads == "unreadable":
         with pytest.raises(UnexpectedValue):
-            read(of, has, group, conditions, owner)
+            read(row)
         return
-    workload = read(of, has, group, conditions, owner)
+    workload = read(row)
     if refused:
         reason, *words = refused
         for found in plan_demands(workload):
@@ -150,20 +159,20 @@ def test_a_workload_reads_as_its_controller_has_it(
 
 def read_pod(of: str, pod: Json) -> PodView:
     """Return a pod of a row; of a RayCluster its labels are written in short."""
-    fields: Json = {key: TEMPLATES[value] if key == "template" else value for key, value in pod.items()}
+    fields = fill(pod)
     if of != "RayCluster":
         return PODS[of](**fields)
     own = indexed(*fields.pop("indexed")) if "indexed" in fields else {}
     own |= {REPLICA_INDEX: fields.pop("index")} if "index" in fields else {}
     own |= {REPLICA_OF_WEBHOOK: fields.pop("webhooked")} if "webhooked" in fields else {}
     template = change(a_body("2x4"), fields.pop("selects", {}))
-    return a_worker(template, pod_labels=own, **fields)
+    return a_worker(fields.pop("template", template), pod_labels=own, **fields)
 
 
-@rows("row", read_table("pods.yaml", "of pod has group slice leader owner refused", section="of"))
+@rows("row", read_table("pods.yaml", "of pod has group beside slice leader owner refused", section="of"))
 def test_a_pod_leads_to_its_owner_and_its_slice(row: Json) -> None:
     kind, pod = get_kind(row["of"]), read_pod(row["of"], row.get("pod", {}))
-    workload = read(row["of"], row.get("has", {}), row.get("group", {}), {}, {})
+    workload = read({key: value for key, value in row.items() if key != "owner"})
     if "refused" in row:
         reason, *words = row["refused"]
         with refuses(Reason(reason), match=".*".join(map(re.escape, words))):
@@ -184,75 +193,7 @@ def test_each_kind_knows_its_own_pods() -> None:
     assert "!batch.kubernetes.io/job-name" in of_deployments
 
 
-# --- the bare pod, and pods that belong to nobody who is known here ---
-
-
 POD = get_kind("Pod")
-UNKNOWN = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "uid": "u", "controller": True}
-
-
-def bare(
-    *owners: Json, topology: str = "2x2", phase: str = "Pending", **meta: Any
-) -> tuple[PodView, WorkloadView]:
-    """A bare pod, and the workload that it is."""
-    plain = {"namespace": "default", "name": "lab", "uid": "of-lab", "ownerReferences": list(owners)}
-    body = a_body(topology) | {"metadata": plain | meta, "status": WAITS | {"phase": phase}}
-    return view_pod(msgspec.convert(body, Pod)), POD.read(body, read_template)
-
-
-def ask(*owners: Json, **options: Any) -> Demand | Decision:
-    return decide(*bare(*owners, **options))
-
-
-def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
-    found = expect_demand(ask())
-
-    assert (found.shape.node_count, found.shape.machine.name) == (1, "ct6e-standard-4t")
-    assert len(list_slices(bare()[1])) == 1
-    expect_demand(ask({"kind": "Workflow", "name": "w", "uid": "w"}))  # an owner that does not control it
-
-
-def test_flex_start_of_a_pool_that_grows_and_shrinks_waits_without_end() -> None:
-    """Its nodes come and go with its pods, so that it has none is no failure."""
-    annotations = {labels.CAPACITY: "[{flexStart: {enabled: true}}, {}]", labels.FLEX_START_WAIT: "600"}
-
-    assert expect_demand(ask(annotations=annotations)).need.flex_wait_seconds == 0
-
-
-def test_a_slice_of_several_hosts_is_no_pod_s() -> None:
-    expect_words(ask(topology="4x4"), Reason.HOSTS_DIFFER, "a kind of workload that has slices")
-
-
-@rows(
-    "owner",
-    {
-        "an unknown kind": UNKNOWN,
-        "another pod": UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "driver"},
-        "itself": UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "lab", "uid": "of-lab"},
-        "a ReplicaSet of nobody": UNKNOWN | {"kind": "ReplicaSet", "apiVersion": "apps/v1"},
-        "another's namesake": UNKNOWN | {"kind": "StatefulSet", "apiVersion": "apps.kruise.io/v1"},
-    },
-)
-def test_a_pod_of_an_unknown_controller_is_told_which_kinds_are_served(owner: Json) -> None:
-    served = [kind.name for kind in KINDS if kind is not POD]
-
-    expect_words(ask(owner), Reason.OWNER_KIND_UNKNOWN, owner["kind"], *served)
-    assert list_slices(bare(owner)[1]) == []
-
-
-@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
-def test_what_belongs_to_a_node_asks_for_none(kind: str) -> None:
-    pod, workload = bare(UNKNOWN | {"kind": kind})
-
-    assert find_kind_of_pod(pod) is None
-    assert want(workload).needs == ()
-
-
-@pytest.mark.parametrize(
-    ("phase", "terminal"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", "")]
-)
-def test_it_is_over_with_its_phase(phase: str, terminal: str) -> None:
-    assert bare(phase=phase)[1].terminal == terminal
 
 
 def test_only_pods_that_no_other_kind_marks_are_watched_and_none_of_them_as_a_workload() -> None:
@@ -261,34 +202,10 @@ def test_only_pods_that_no_other_kind_marks_are_watched_and_none_of_them_as_a_wo
     assert POD.path_of("default", "lab") == "/api/v1/namespaces/default/pods/lab"
 
 
-# --- Ray: groups that may mix, the head, and the RayJob
+# --- Ray: its groups, the head, and the RayJob
 
 
 ONE_HOST_GROUP = a_group(numOfHosts=1, topology="2x2")
-ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
-
-
-OTHER_SHAPE = a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)
-
-
-@rows(
-    "groups mixes",
-    {
-        "two groups of one shape": ([ONLY_REPLICA, a_group("more", maxReplicas=1)], True),
-        "two shapes": ([ONLY_REPLICA, OTHER_SHAPE], False),
-        "a group of single hosts": ([ONLY_REPLICA, a_group("one", maxReplicas=1, numOfHosts=1)], False),
-        "a group that can never have any": ([ONLY_REPLICA, a_group("off", maxReplicas=0)], False),
-    },
-)
-def test_hosts_of_two_groups_are_kept_apart_or_refused(groups: list[Json], mixes: bool) -> None:
-    worker, workload = a_worker(pod_labels=indexed(1)), a_raycluster(*groups)
-    if mixes:
-        with refuses(Reason.SLICES_MAY_MIX):
-            RAYCLUSTER.find_slice(worker, workload)
-    else:
-        found = RAYCLUSTER.find_slice(worker, workload)
-        assert found is not None
-        assert found.name == "train-tpu-1"
 
 
 # --- the spec ---
@@ -341,13 +258,6 @@ def test_head_and_workers_of_one_shape_lead_to_one_pool() -> None:
     assert of_worker.group.replicas == 2
 
 
-def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
-    workload = a_cluster(ONLY_REPLICA, head=a_body("2x4"))
-
-    for pod in (a_worker(**HEAD), a_worker()):
-        expect_words(decide(pod, workload), Reason.SLICE_UNKNOWN, "no TPUs in the head; move its work")
-
-
 # --- a RayJob that has ended and keeps its RayCluster ---
 
 
@@ -385,18 +295,3 @@ def test_a_rayjob_that_keeps_its_cluster_is_told_what_would_release_it(body: Jso
 def test_a_status_that_is_no_text_is_not_judged() -> None:
     with pytest.raises(UnexpectedValue):
         judge_rayjob(a_rayjob() | {"status": {"jobDeploymentStatus": 1}})
-
-
-@pytest.mark.parametrize(
-    ("reference", "found"),
-    [
-        ({"kind": "RayJob", "controller": True}, True),
-        ({"kind": "RayJob"}, False),
-        ({"kind": "RayService", "controller": True}, False),
-    ],
-)
-def test_only_the_rayjob_that_controls_a_cluster_is_its_parent(reference: Json, found: bool) -> None:
-    owners = [{"name": "other", "uid": "v"}, {"name": "train", "uid": "u"} | reference]
-    parent = a_raycluster(owners=owners).parent
-    rayjob = ObjectName(kind="RayJob", namespace="default", name="train", uid="u")
-    assert parent == (rayjob if found else None)

@@ -1,15 +1,17 @@
 """What a slice of a JobSet gets: a node pool or a reason, by what its pods ask and the settings."""
 
+import json
 from operator import attrgetter
 from typing import Any
 
+import yaml
 from google.cloud.container_v1.types import NodePool
 from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from shared.capacity_texts import CapacityPolicy, read_ways
+from shared.capacity_texts import read_policies
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.kind import share_nodes
 from shared.model import labels
@@ -61,9 +63,8 @@ def name_cluster(row: dict[str, Any]) -> str:
 def read_settings(row: dict[str, Any]) -> Settings:
     sets = {key: tuple(value) if isinstance(value, list) else value for key, value in row.get("sets", {}).items()}
     if policies := sets.pop("capacity_policies", ()):
-        texts = [each | {"ways": read_ways(each["priorities"])} for each in policies]
-        fields = [{key: tuple(each[key]) for key in each if key != "priorities"} for each in texts]
-        sets["capacity_policies"] = tuple(CapacityPolicy(**each) for each in fields)
+        lists = [each | {"priorities": yaml.safe_load(each["priorities"])} for each in policies]
+        sets["capacity_policies"] = read_policies(json.dumps(lists))
     sets["clusters"] = {name_cluster(row): ClusterSettings(endpoint="http://h", zone=row.get("zone", ZONE))}
     return settings(**sets)
 

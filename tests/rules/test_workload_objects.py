@@ -8,7 +8,6 @@ import pytest
 
 from shared.edges import pods
 from shared.edges.pods import Pod, view_pod
-from shared.kinds import jobset
 from shared.kinds.jobset import JOBSET
 from shared.kinds.read import UnexpectedValue
 from shared.model import labels
@@ -16,7 +15,7 @@ from shared.model.decisions import Reason
 from shared.model.workloads import PodTemplate, PodView, Requirement, TermKind, TopologyTerm
 from tests.demands import refuses
 from tests.rows import rows
-from tests.rules.workloads import Json, a_body, a_jobset
+from tests.rules.workloads import Json
 
 TPU = labels.TPU_RESOURCE
 
@@ -230,39 +229,6 @@ def test_the_leader_is_the_pod_of_index_0(note: str | None, label: str | None, l
     notes, own = ({labels.COMPLETION_INDEX: index} if index else {} for index in (note, label))
 
     assert JOBSET.is_leader(view(metadata={"annotations": notes, "labels": own})) is leader
-
-
-def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
-    one, four = ({"template": {"spec": {"containers": [container(chips)]}}} for chips in (1, 4))
-    many = {"spec": {"parallelism": 4, "completions": 4, **four}, "metadata": {"annotations": {"a": "b"}}}
-    driver, workers = a_jobset(
-        replicatedJobs=[
-            {"name": "driver", "template": {"spec": one}},
-            {"name": "workers", "replicas": 3, "template": many},
-        ]
-    ).groups
-
-    assert (driver.replicas, driver.pods, driver.pinned, driver.template.chips) == (1, 1, False, 1)
-    assert (workers.name, workers.replicas, workers.pods, workers.template.chips) == ("workers", 3, 4, 4)
-
-
-EXCLUSIVE, STRATEGY = {jobset.EXCLUSIVE_TOPOLOGY: "x"}, {jobset.NODE_SELECTOR_STRATEGY: "true"}
-
-
-@pytest.mark.parametrize(
-    ("on_jobset", "on_job", "pinned"),
-    [
-        *((EXCLUSIVE | STRATEGY, {}, True), ({}, EXCLUSIVE | STRATEGY, True), (EXCLUSIVE, STRATEGY, True)),
-        *((EXCLUSIVE, {}, False), (STRATEGY, {}, False)),
-    ],
-)
-def test_exclusive_placement_by_node_selectors_pins_the_pool(
-    on_jobset: dict[str, str], on_job: dict[str, str], pinned: bool
-) -> None:
-    job = {"name": "w", "template": {"metadata": {"annotations": on_job}, "spec": {"template": a_body()}}}
-    (group,) = a_jobset(job, annotations=on_jobset).groups
-
-    assert group.pinned is pinned
 
 
 def test_the_claims_of_a_pod_are_those_of_its_volumes() -> None:

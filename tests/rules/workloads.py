@@ -128,9 +128,13 @@ def a_jobset(
     return read("JobSet", {"replicatedJobs": list(jobs)} | spec, status=status, annotations=annotations)
 
 
-def a_replicated_job(name: str, template: Json, *, pods: int = 1, replicas: int = 1) -> Json:
-    spec = {"parallelism": pods, "completions": pods, "template": template}
-    return {"name": name, "replicas": replicas, "template": {"spec": spec}}
+def a_replicated_job(
+    name: str, template: Json, *, pods: int = 0, annotations: Json | None = None, **fields: int
+) -> Json:
+    """Without a number of pods the API server's defaults hold."""
+    counts = {"parallelism": pods, "completions": pods} if pods else {}
+    job = {"metadata": {"annotations": annotations}, "spec": counts | {"template": template}}
+    return {"name": name, "template": job} | fields
 
 
 def a_pod_of_jobset(template: Json | None = None, *, index: int = 0) -> PodView:
@@ -256,6 +260,23 @@ def webhooked(slot: int, group: str = "tpu") -> dict[str, str]:
     return {raycluster.REPLICA_OF_WEBHOOK: f"{group}-{slot}"}
 
 
+# --- Pod ---
+
+
+def a_bare_pod(
+    template: Json = ONE_HOST, *, phase: str = "Pending", metadata: Json | None = None, **own: Any
+) -> WorkloadView:
+    """A bare pod as the workload that it is; what it has of its own is metadata."""
+    fields = template["metadata"] | own | (metadata or {})
+    return read("Pod", template["spec"], status=WAITS | {"phase": phase}, **fields)
+
+
+def a_pod_of_nobody(template: Json = ONE_HOST, **owner: Any) -> PodView:
+    """A pod without a controller, or with one that no kind has."""
+    controller = {"apiVersion": "kubeflow.org/v1", "name": "train"} | owner if owner else None
+    return a_pod_of(controller, template, name="train", uid=UID)
+
+
 # --- any kind ---
 
 
@@ -265,6 +286,7 @@ BUILDERS: dict[str, Callable[..., WorkloadView]] = {
     "Deployment": a_deployment,
     "StatefulSet": a_stateful_set,
     "JobSet": a_jobset,
+    "Pod": a_bare_pod,
 }
 PODS: dict[str, Callable[..., PodView]] = {
     "Job": a_pod_of_job,
@@ -272,6 +294,7 @@ PODS: dict[str, Callable[..., PodView]] = {
     "Deployment": a_server,
     "StatefulSet": a_shard,
     "JobSet": a_pod_of_jobset,
+    "Pod": a_pod_of_nobody,
 }
 HOSTS = 4
 SLICED = ("JobSet", "RayCluster", "LeaderWorkerSet", "Job", "StatefulSet")
@@ -291,15 +314,13 @@ def a_workload(kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | 
         "Job": lambda: a_job(template, parallelism=hosts, completions=hosts),
         "Deployment": lambda: a_deployment(template, replicas=hosts),
         "StatefulSet": lambda: a_stateful_set(template, replicas=hosts, podManagementPolicy="Parallel"),
-        "Pod": lambda: read("Pod", template["spec"], **template["metadata"]),
+        "Pod": lambda: a_bare_pod(template),
     }
     return builders[kind]()
 
 
 def a_leader(kind: str, template: Json) -> PodView:
     """The waiting leader pod of the workload's first slice."""
-    if kind == "Pod":
-        return a_pod_of(None, template, name="train", uid=UID)
     return a_worker(template, pod_labels=indexed(0)) if kind == "RayCluster" else PODS[kind](template=template)
 
 
