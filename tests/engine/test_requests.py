@@ -10,7 +10,7 @@ import pytest
 from functions_framework import create_app
 
 from shared import deliver as function
-from shared.deliver import MESSAGE_BYTES_MAX, PUBSUB_TYPE, deliver, deliver_tick
+from shared.deliver import IDLE, MESSAGE_BYTES_MAX, PUBSUB_TYPE, deliver, deliver_tick
 from shared.engine.outside import Role
 from shared.model.errors import Denied, Throttled, Unavailable
 from shared.model.messages import EventType, Message, format_message
@@ -43,13 +43,36 @@ def waiting() -> World:
     return world
 
 
-def test_a_demand_creates_and_is_acknowledged_and_a_tick_counts_what_it_did() -> None:
+def test_a_demand_creates_and_is_acknowledged_and_a_tick_counts_what_it_did(records: Records) -> None:
     world, ticked = waiting(), waiting()
 
-    assert deliver(Role.PROVISION, push(), world.ports).status == 200
+    assert [deliver(Role.PROVISION, push(), world.ports).status for _ in range(2)] == [200, 200]
+    assert [each.get("reason", each["message"]) for each in records.found] == ["pool_absent", IDLE]
     answer, counts = deliver_tick(Role.PROVISION, CLUSTER, ticked.ports)
     assert (answer.status, counts["create"], counts["errors"]) == (200, 1, 0)
     assert len(world.gke.pools) == len(ticked.gke.pools) == 1
+    ticked.fail("list pools", Unavailable("gone"))
+    assert deliver_tick(Role.PROVISION, CLUSTER, ticked.ports)[0].status == 503
+
+
+@pytest.mark.parametrize(
+    ("entry", "reasons"),
+    [
+        ({}, ["pool_created"]),
+        ({"cluster": "projects/p/locations/us-east5/clusters/other"}, []),
+        ({"last": False}, []),
+    ],
+    ids=["of ours", "of another cluster", "a create that only begins"],
+)
+def test_the_end_of_an_operation_is_told_and_any_other_entry_is_acknowledged(
+    entry: dict[str, Any], reasons: list[str], records: Records
+) -> None:
+    world = World()
+    (pool,) = world.buy(0)
+
+    answer = deliver(Role.PROVISION, a_push(as_message(an_entry(pool=pool, **entry))), world.ports)
+
+    assert (answer.status, [each["reason"] for each in records.found]) == (200, reasons)
 
 
 @pytest.mark.parametrize(

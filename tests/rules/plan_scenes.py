@@ -12,7 +12,7 @@ from msgspec import structs
 
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import Owner
-from shared.model.needs import Tier
+from shared.model.needs import NodeSource, Tier
 from shared.model.pools import PoolShape, PoolStatus
 from shared.model.workloads import Taint
 from shared.plan.scene import Asks, Need, Pod, Pool, PoolOperation, Scene, Stop, Way, Word
@@ -126,7 +126,11 @@ def _build_shape(shape: str, hosts: int) -> PoolShape:
 def _read_need(words: list[str], *, warm: bool) -> Need:
     row = NEED | _read_fields(words)
     key, shape, wants, asks = (row.pop(each) for each in ("key", "shape", "wants", "asks"))
-    ways = tuple(Way(TIERS[way], zone=str(at * (way != "reservation"))) for at, way in enumerate(row.pop("list")))
+    source = NodeSource(row.pop("source")) if "source" in row else None
+    zones = [str(at * (way != "reservation")) for at, way in enumerate(row["list"])]
+    ways = tuple(
+        Way(TIERS[way], zone=zone, nodes_from=source) for way, zone in zip(row.pop("list"), zones, strict=True)
+    )
     for field, verdict in (("waits_for", Verdict.WAIT), ("never", Verdict.REFUSE)):
         if field in row:
             row[field] = Decision(verdict, Reason(row[field]), "")
