@@ -35,20 +35,6 @@ def open_edge(url: str, clock: Clock = SYSTEM_CLOCK) -> Edge:
     return Edge(url, GoogleAccount(Credentials.ANONYMOUS), clock=clock)
 
 
-class LeapingClock:
-    """A clock that goes on by some seconds, or back, each time that it is read."""
-
-    def __init__(self, step: float) -> None:
-        self._now, self._step = 0.0, step
-
-    def now(self) -> float:
-        self._now += self._step
-        return self._now
-
-    def pause(self, _seconds: float) -> None:
-        """Nothing here pauses."""
-
-
 class Gke:
     """The control plane and the edge over it."""
 

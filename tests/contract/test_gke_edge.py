@@ -21,7 +21,7 @@ from shared.model.pools import Machines, NodePool, PoolStatus
 from shared.settings import ClusterSettings, Credentials
 from tests.builders import CLUSTER, NOW, settings
 from tests.clocks import StepClock
-from tests.contract.gke_world import NO_CLUSTER, Gke, LeapingClock, a_body, a_gpu_pool_body, open_edge
+from tests.contract.gke_world import NO_CLUSTER, Gke, a_body, a_gpu_pool_body, open_edge
 from tests.raw_server import Socket, answer
 
 Body = dict[str, Any]
@@ -177,7 +177,7 @@ def test_every_kind_of_body_is_accepted_and_read_as_it_was_sent(gke: Gke, shape:
 @pytest.mark.parametrize("act", ["create", "delete", "raise", "lower"])
 def test_what_rests_on_a_look_is_not_sent_late(act: str, step: float) -> None:
     """Nothing listens there: what is sent fails with other words."""
-    edge = open_edge("http://127.0.0.1:9", LeapingClock(step))
+    edge = open_edge("http://127.0.0.1:9", StepClock(0.0, step))
 
     with pytest.raises(Unavailable, match="not sent"):
         CALLS[act](edge, CLUSTER, a_body())
@@ -230,7 +230,7 @@ def test_an_answer_that_comes_in_drops_ends_with_the_total_deadline(server: Sock
     server.answers = [[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n" * 500_000]]
 
     with pytest.raises(Unavailable, match="the answer takes more than 30 s"):
-        open_edge(server.url, LeapingClock(10.0)).list(CLUSTER)
+        open_edge(server.url, StepClock(0.0, 10.0)).list(CLUSTER)
     assert server.requests == 1
 
 

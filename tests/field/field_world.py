@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from shared.edges.pods import Pod, read_workload, view_pod
 from shared.engine.budget import Key
 from shared.kinds.table import get_kind
 from tests.builders import CLUSTER
 from tests.engine.world import World
+from tests.loop.bodies import Json, read_manifest
 
 INPUTS = Path(__file__).parent / "inputs"
-Json = dict[str, Any]
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 CREATED_AT = "2027-01-15T07:59:00Z"
 
 
 def read_input(name: str, workload: str) -> Json:
     """Return one object of an input."""
-    documents = yaml.safe_load_all((INPUTS / name).read_text())
-    objects = (each for document in documents for each in document.get("items", [document]))
-    # What aliases repeat is written out, so that a test may change one of them.
-    return next(json.loads(json.dumps(each)) for each in objects if each["metadata"]["name"] == workload)
+    return read_manifest({"file": f"tests/field/inputs/{name}", "name": workload})
 
 
 class FieldWorld(World):

@@ -7,9 +7,7 @@ import json
 import re
 import shutil
 import sys
-import tomllib
 import zipfile
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -95,10 +93,3 @@ def test_all_of_it_imports_itself_and_what_its_requirements_bring(installed: Pat
     files = [Path(line) for line in output.splitlines()]
     assert len(files) > 50
     assert all(path.is_relative_to(installed) for path in files)
-
-
-def test_users_and_tests_build_with_the_same_version() -> None:
-    (backend,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-
-    assert backend in (ROOT / "requirements/development.in").read_text().splitlines()
-    assert backend == f"setuptools=={metadata.version('setuptools')}"

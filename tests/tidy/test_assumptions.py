@@ -53,16 +53,6 @@ def test_each_call_of_google_has_an_entry_and_each_entry_a_call_that_exists() ->
     assert {call for each in ENTRIES for call in each.calls} == calls
 
 
-def test_a_new_call_is_seen() -> None:
-    source = 'self._call("roll_back", request, path)\nsession.call("PUT", f"v1/{x}")\nlogs.list_entries()'
-
-    assert list(google_calls(source)) == [
-        ("a client", "roll_back"),
-        ("PUT", "v1/{}"),
-        ("a client", "list_entries"),
-    ]
-
-
 def test_each_entry_has_a_place_and_each_place_one_entry() -> None:
     texts = (path.read_text(encoding="utf-8") for pattern in PLACES for path in ROOT.glob(pattern))
     places = {name for text in texts for marker in MARKER.findall(text) for name in marker.split(", ")}
