@@ -36,7 +36,6 @@ class Workload:
         "served_by": lambda own, count: len({pool for _, pool in own.list_bindings()}) == count,  # pools, ever
         "ends": lambda own, end: own.find_end() == end,
         "told": lambda own, words: any(words in each for each in own.list_events()),
-        "called": lambda own, fields: any(fields.items() <= each.items() for each in own.list_calls()),
     }
     """What a step may wait for by its verb: what holds then, of the workload and the argument."""
 
