@@ -5,14 +5,14 @@ A scene is a story, as in `tests/engine`. Its log records are in a file of its n
 
 import dataclasses
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cli.access.connections import Deployment
-from cli.access.deployment import DEAD_LETTERS
+from cli.access.deployment import DEAD_LETTERS, ENDS
 from cli.access.log_search import open_logs
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
@@ -199,19 +199,31 @@ class Stage(Story):
             shutil.copy(records, folder)
         with serving_google(pubsub=True, logs=folder, project="p") as google:
             rest = google.ports["rest"]
-            for part in self.subscriptions:
-                topic = f"projects/p/topics/{part}"
-                ask("PUT", f"{rest}/v1/{topic}", {})
-                ask("PUT", f"{rest}/v1/projects/p/subscriptions/x-{part}", {"topic": topic})
+            subscribe(google.ports["rest"], self.subscriptions)
             if self.dead_letters:
                 messages = {"messages": [{"data": "eA=="}] * self.dead_letters}
-                ask("POST", f"{rest}/v1/projects/p/topics/{DEAD_LETTERS}:publish", messages)
+                ask("POST", f"{google.ports['rest']}/v1/{find_topic(DEAD_LETTERS)}:publish", messages)
             deployment = a_deployment(self.world, pubsub=rest, **self.own)
             yield self._connect(dataclasses.replace(deployment, open_logs=partial(open_logs, rest, NOBODY)))
 
     def _connect(self, deployment: Deployment) -> Deployment:
         api = WorldApi(self.world, self.objects, self.kinds_absent)
         return dataclasses.replace(deployment, apis={CLUSTER: self.api or api})
+
+
+def find_topic(part: str) -> str:
+    """Return the topic to which a deployment has a subscription."""
+    topic = part if part == DEAD_LETTERS else "nodepool-events" if part.endswith(ENDS) else "workload-events"
+    return f"projects/p/topics/x-{topic}"
+
+
+def subscribe(broker: str, parts: Iterable[str]) -> None:
+    """Give Pub/Sub these subscriptions of a deployment, and their topics."""
+    for topic in {find_topic(part) for part in parts}:
+        ask("PUT", f"{broker}/v1/{topic}", {"messageRetentionDuration": "86400s"})
+    for part in parts:
+        body = {"topic": find_topic(part), "ackDeadlineSeconds": 60}
+        ask("PUT", f"{broker}/v1/projects/p/subscriptions/x-{part}", body)
 
 
 def build(scene: str) -> Stage:

@@ -135,13 +135,8 @@ def test_an_exporter_that_is_silent_needs_a_person(world: World, monkeypatch: py
     assert trouble["text"].endswith(" Next: kubectl")
 
 
-def test_a_cluster_that_does_not_answer_is_named_and_ends_no_reading(
-    world: World, board: Board, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_cluster: str) -> None:
-        raise Unavailable("no answer")
-
-    monkeypatch.setattr(world.gke, "list", refuse)
+def test_a_cluster_that_does_not_answer_is_named_and_ends_no_reading(world: World, board: Board) -> None:
+    world.fail("list pools", Unavailable("no answer"))
 
     assert f"{CLUSTER}: no answer" in board.read()["unread"]
 

@@ -13,6 +13,7 @@ from cli.access import deployment
 from cli.access.connections import open_deployment
 from cli.access.deployment import DEAD_LETTERS, NAME, Choice, list_services, read_environment, resolve
 from cli.exit_codes import BadInput
+from shared.edges.google import GoogleSession
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER
 
@@ -31,35 +32,20 @@ def a_service(name: str, settings: dict[str, str] | None = None) -> dict[str, An
     }
 
 
-def ask(*pages: Any) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """Return the services of a project, which Cloud Run answers by pages, and what is asked."""
-    asked, answers = list[str](), iter(pages)
-
-    def call(method: str, path: str) -> bytes:
-        asked.append(f"{method} {path}")
-        return json.dumps(next(answers)).encode()
-
-    run: Any = SimpleNamespace(call=call)
-    return list_services(run, "p"), asked
-
-
-def a_project(*names: str) -> dict[str, dict[str, str]]:
-    """The services of a project with some deployments and a program of others."""
-    ours = [a_service(f"{name}-{each}", SETTINGS) for name in names for each in FUNCTIONS]
-    return ask({"kind": "ServiceList", "items": [a_service("shop"), *ours]})[0]
-
-
 @pytest.fixture
 def services(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Lets the project have these deployments; returns the projects that are asked."""
+    """Lets the project have these deployments after a program of others; returns what is asked."""
     asked: list[str] = []
 
     def put(*names: str) -> list[str]:
-        def list_them(_run: object, project: str) -> dict[str, dict[str, str]]:
-            asked.append(project)
-            return a_project(*names)
+        ours = [a_service(f"{name}-{each}", SETTINGS) for name in names for each in FUNCTIONS]
+        pages = {"": {"items": [a_service("shop")], "metadata": {"continue": "x y"}}, "x%20y": {"items": ours}}
 
-        monkeypatch.setattr(deployment, "list_services", list_them)
+        def call(_session: GoogleSession, method: str, path: str) -> bytes:
+            asked.append(f"{method} {path}")
+            return json.dumps(pages[path.partition("?continue=")[2]]).encode()
+
+        monkeypatch.setattr(GoogleSession, "call", call)
         monkeypatch.setattr(deployment, "find_default_project", lambda: "of-gcloud")
         return asked
 
@@ -72,15 +58,11 @@ def find(environ: dict[str, str], **choice: str) -> tuple[dict[str, str], list[s
     return resolve(environ, Choice(**choice), say=told.append), told
 
 
-def test_all_regions_are_listed_page_by_page() -> None:
-    first = {"items": [a_service("a")], "metadata": {"continue": "x"}}
+def test_an_answer_of_another_form_is_no_list_of_services() -> None:
+    run: Any = SimpleNamespace(call=lambda *_: b"[]")
 
-    services, asked = ask(first, {"items": [a_service("b")]})
-
-    assert list(services) == ["a", "b"]
-    assert asked == [f"GET v1/projects/p/locations/-/services?continue={each}" for each in ("", "x")]
     with pytest.raises(Unavailable, match="cannot be read"):
-        ask([])
+        list_services(run, "p")
 
 
 def test_the_names_are_those_of_terraform() -> None:
@@ -109,7 +91,7 @@ def test_project_and_name_have_defaults(
 
     found, told = find(environ, **choice)
 
-    assert asked == [project]
+    assert asked == [f"GET v1/projects/{project}/locations/-/services?continue={page}" for page in ("", "x%20y")]
     assert told == [f"deployment: {name} of the project {project}"]
     assert (found["TPU_PROVISIONER_PROJECT"], found["TPU_PROVISIONER_NAME"]) == (project, name)
     assert read_environment(found)[0].limit_chips == 64
@@ -131,7 +113,7 @@ def test_one_cluster_is_chosen(services: Callable[..., list[str]], environ: dict
     found, _ = find(environ, cluster=cluster)
 
     assert list(json.loads(found["TPU_PROVISIONER_CLUSTERS"])) == [OTHER]
-    assert len(asked) == (not environ)
+    assert bool(asked) == (not environ)
 
 
 NOTHING = (
@@ -168,17 +150,13 @@ ENVIRON = {
 }
 
 
-def test_opening_a_deployment_asks_nobody() -> None:
-    found = open_deployment(ENVIRON)
+def test_opening_a_deployment_asks_nobody_and_has_no_means_to_change_a_pool() -> None:
+    opened = open_deployment(ENVIRON)
+    ports = opened.ports
 
-    assert list(found.apis) == [CLUSTER]
-    assert found.open_logs is not None
+    assert list(opened.apis) == [CLUSTER]
+    assert opened.open_logs is not None
     assert open_deployment(ENVIRON | {"TPU_PROVISIONER_LOGGING_ENDPOINT": ""}).open_logs is None
-
-
-def test_no_command_has_the_means_to_change_a_pool() -> None:
-    ports = open_deployment(ENVIRON).ports
-
     assert (ports.adds, ports.takes) == (None, None)
     assert not hasattr(ports.pools, "create")
     assert not hasattr(ports.pools, "delete")

@@ -17,31 +17,22 @@ from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from standins.google.tests.fakegke_worlds import serving_google
 from tests.builders import a_demand_event
-from tests.cli.cli_world import NOWHERE, a_deployment, logs_of, put_in_place, read_json, run, with_own
+from tests.cli.cli_world import a_deployment, logs_of, put_in_place, read_json, run, with_own
+from tests.cli.scenes import find_topic, subscribe
 from tests.contract.gke_world import ask
 from tests.engine.world import World
 
 P = "projects/p"
-TOPIC, DEAD_LETTERS = f"{P}/topics/x-workload-events", f"{P}/topics/letters"
+TOPIC, ENDS, DEAD_LETTERS = (find_topic(part) for part in ("provision", "provision-ends", "dead-letters"))
 SUBSCRIPTIONS = {part: f"{P}/subscriptions/x-{part}" for part in (*PUSHED, "dead-letters")}
-ENDS = f"{P}/topics/ends"
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
     """A Pub/Sub with a deployment's topics and subscriptions; tests pull them."""
     with serving_google(pubsub=True) as google:
-        subscribe(google.ports["rest"])
+        subscribe(google.ports["rest"], SUBSCRIPTIONS)
         yield google.ports["rest"]
-
-
-def subscribe(broker: str) -> None:
-    ask("PUT", f"{broker}/v1/{TOPIC}", {"messageRetentionDuration": "86400s"})
-    ask("PUT", f"{broker}/v1/{DEAD_LETTERS}", {})
-    ask("PUT", f"{broker}/v1/{ENDS}", {"messageRetentionDuration": "86400s"})
-    for part in PUSHED:
-        ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS[part]}", {"topic": ENDS if part.endswith("ends") else TOPIC})
-    ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['dead-letters']}", {"topic": DEAD_LETTERS, "ackDeadlineSeconds": 60})
 
 
 @pytest.fixture
@@ -95,9 +86,10 @@ def test_dead_letters_go_back_as_they_were_first_published(url: str, deployment:
     bury(url, GOOD, **REFUSED)
     bury(url, OF_WORKLOAD, **{SOURCE: "x-collect"})
 
-    result = run("replay", "--dead-letters", "--yes")
+    result = run("replay", "--dead-letters", given="y\n")
 
     assert (result.exit_code, backlog(url)) == (0, 0)
+    assert "Publish 2 dead letters again? [y/N]" in result.stderr
     assert [each["attributes"] for each in published(url)] == [GOOD.attributes, OF_WORKLOAD.attributes]
     assert [base64.b64decode(each["data"]) for each in published(url)] == [GOOD.data, OF_WORKLOAD.data]
     assert "2 published again, 0 not selected" in result.stdout
@@ -145,14 +137,6 @@ def test_a_subscription_that_is_absent_is_named(deployment: Deployment, monkeypa
 
     assert result.exit_code == 3
     assert f"{P}/subscriptions/bare-provision" in result.stderr
-
-
-def test_pubsub_out_of_reach_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(monkeypatch, a_deployment(pubsub=NOWHERE, project="p", name="x"))
-
-    result = run("replay", "--dead-letters", "--yes")
-
-    assert (result.exit_code, "error (unavailable)" in result.stderr) == (3, True)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("2h", 7200), ("3d", 259_200)])
@@ -224,15 +208,6 @@ def test_without_a_yes_nothing_is_changed(url: str, deployment: Deployment, line
     assert (result.exit_code, "Aborted" in result.output) == (1, True)
     assert ("1 dead letter" in result.stderr) == (line != "replay --since=1h")
     assert (published(url, TOPIC), backlog(url)) == ([], 1)
-
-
-def test_a_person_who_agrees_is_heard(url: str, deployment: Deployment) -> None:
-    bury(url, GOOD, **REFUSED)
-
-    result = run("replay", "--dead-letters", given="y\n")
-
-    assert (result.exit_code, len(published(url)), backlog(url)) == (0, 1, 0)
-    assert "Publish 1 dead letter again? [y/N]" in result.stderr
 
 
 def test_named_dead_letters_are_removed_and_the_others_stay(url: str, deployment: Deployment) -> None:
