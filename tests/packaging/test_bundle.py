@@ -4,7 +4,6 @@ The functions are imported once and forked: each worker opens its own clients.
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,15 +110,6 @@ def test_the_bundle_imports_itself_and_what_its_requirements_list(bundle: Path, 
     assert all(path.is_relative_to(bundle) for path in files)
     # Each client costs a part of a cold start (docs/decisions/clients.md).
     assert not {"google-cloud-logging", "google-cloud-pubsub"} & set(names)
-
-
-def test_the_bundle_is_what_runs_and_nothing_else(tmp_path: Path) -> None:
-    stage(tmp_path)
-    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
-    own = {"main.py", "requirements.txt", "shared/__init__.py"}
-
-    assert own <= files
-    assert [name for name in files - own if not re.fullmatch(r"shared/.*\.(py|json)", name)] == []
 
 
 def test_nothing_is_open_before_the_fork(bundle: Path) -> None:

@@ -4,6 +4,7 @@ The requests of a file are sent in their order. Of GKE, files that were written 
 Connector's mock judge nothing here: they say what its authors assume, as our stand-in does.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -41,74 +42,68 @@ CHANGED = [
 """What requests change that the fake does not serve; ours sends none."""
 
 
-class Replay:
-    """One file's requests, sent to the fake."""
+def play(
+    world: ServedWorld, http: httpx.Client, exchanges: list[Exchange]
+) -> Iterator[tuple[Exchange, httpx.Response, list[str]]]:
+    """Send a file's requests in a cluster of their own; yield our answers, and what may differ."""
+    world.gke.world.clusters.clear()
+    # GKE chooses the zones of a cluster.
+    answers = (each.answer for each in exchanges if each.kind == "clusters")
+    zones = next((answer["locations"] for answer in answers if "locations" in answer), None)
+    operation, changed, groups = "", list[str](), dict[str, str]()
+    for each in exchanges:
+        if (each.host, each.kind, each.method) == (GKE, "clusters", "POST"):
+            make_cluster(world, http, each, zones)
+            continue
+        if each.host == GKE and each.kind in ("clusters", "nodePools"):
+            answer = http.request(each.method, f"/v1/{each.path}", params=each.query, json=each.body or None)
+            if answer.status_code == httpx.codes.NOT_IMPLEMENTED:
+                operation, changed = "", CHANGED
+                continue
+            operation = operation if each.method == "GET" else answer.json()["name"]
+        elif each.kind == "operations" and "/nodePools/" in each.answer["targetLink"] and operation:
+            world.advance(LONG_SECONDS)
+            answer = http.get(f"/v1/{each.path.rpartition('/')[0]}/{operation}")
+        elif each.host == COMPUTE and each.method == "GET" and each.path in groups:
+            answer = http.get(f"/compute/v1/{groups[each.path]}")
+        else:
+            continue
+        groups |= pair_groups(each.answer, answer.json())
+        yield each, answer, changed
 
-    def __init__(self, world: ServedWorld, http: httpx.Client) -> None:
-        self._world, self._http = world, http
-        self._operation, self._allowed = "", list[str]()
-        self._groups: dict[str, str] = {}
-        self.judges = 0
-        self.differences: dict[str, str] = {}
 
-    def play_all(self, exchanges: list[Exchange]) -> None:
-        """Play a file's requests in a cluster of their own."""
-        self._world.gke.world.clusters.clear()
-        # GKE chooses the zones of a cluster.
-        answers = (each.answer for each in exchanges if each.kind == "clusters")
-        zones = next((answer["locations"] for answer in answers if "locations" in answer), None)
-        for each in exchanges:
-            if (each.host, each.kind, each.method) == (GKE, "clusters", "POST"):
-                self._make_cluster(each, zones)
-            elif each.host == GKE and each.kind in ("clusters", "nodePools"):
-                url = f"/v1/{each.path}"
-                answer = self._http.request(each.method, url, params=each.query, json=each.body or None)
-                self._take(each, answer)
-            elif each.kind == "operations" and "/nodePools/" in each.answer["targetLink"] and self._operation:
-                self._world.advance(LONG_SECONDS)
-                self._judge(each, self._http.get(f"/v1/{each.path.rpartition('/')[0]}/{self._operation}"))
-            elif each.host == COMPUTE and each.method == "GET" and each.path in self._groups:
-                self._judge(each, self._http.get(f"/compute/v1/{self._groups[each.path]}"))
+def make_cluster(world: ServedWorld, http: httpx.Client, each: Exchange, zones: list[str] | None) -> None:
+    """Make the cluster, which the fake has no call for, with the pool that GKE makes."""
+    cluster = each.body["cluster"]
+    _, project, _, location, _ = each.path.split("/")
+    world.gke.add_cluster(project, location, cluster["name"], zones)
+    pool = {"name": "default-pool", "initialNodeCount": cluster.get("initialNodeCount", 0)}
+    pool |= {"config": cluster["nodeConfig"]} if "nodeConfig" in cluster else {}
+    pool |= cluster.get("nodePools", [{}])[0]
+    parent = f"/v1/{each.path}/{cluster['name']}"
+    http.post(f"{parent}/nodePools", json={"nodePool": pool}).raise_for_status()
+    world.advance(LONG_SECONDS)
 
-    def _make_cluster(self, each: Exchange, zones: list[str] | None) -> None:
-        """Make the cluster, which the fake has no call for, with the pool that GKE makes."""
-        cluster = each.body["cluster"]
-        _, project, _, location, _ = each.path.split("/")
-        self._world.gke.add_cluster(project, location, cluster["name"], zones)
-        pool = {"name": "default-pool", "initialNodeCount": cluster.get("initialNodeCount", 0)}
-        pool |= {"config": cluster["nodeConfig"]} if "nodeConfig" in cluster else {}
-        pool |= cluster.get("nodePools", [{}])[0]
-        parent = f"/v1/{each.path}/{cluster['name']}"
-        self._http.post(f"{parent}/nodePools", json={"nodePool": pool}).raise_for_status()
-        self._world.advance(LONG_SECONDS)
 
-    def _take(self, each: Exchange, answer: httpx.Response) -> None:
-        if answer.status_code == httpx.codes.NOT_IMPLEMENTED:
-            self._operation, self._allowed = "", CHANGED
-            return
-        self._judge(each, answer)
-        if each.method != "GET":
-            self._operation = answer.json()["name"]
+def pair_groups(recorded: dict[str, Any], ours: dict[str, Any]) -> dict[str, str]:
+    """Return which of our groups stands for which recorded one."""
+    theirs = {
+        pool.get("name"): pool.get("instanceGroupUrls", []) for pool in recorded.get("nodePools", [recorded])
+    }
+    mine = {pool.get("name"): pool.get("instanceGroupUrls", []) for pool in ours.get("nodePools", [ours])}
+    pairs = (pair for name in theirs for pair in zip(theirs[name], mine.get(name, []), strict=False))
+    return {one.partition("/v1/")[2]: other.partition("/v1/")[2] for one, other in pairs}
 
-    def _judge(self, each: Exchange, answer: httpx.Response) -> None:
-        self.judges += 1
-        recorded, ours = each.answer, answer.json()
-        self._note_groups(recorded, ours)
-        if each.kind == "clusters":  # of a cluster the fake has but what somebody reads
-            recorded = {key: recorded[key] for key in recorded if key in ours}
-        details = "error.details"  # they may have names of the authors, so the recorder leaves them out
-        allowed = (details, *self._allowed, *ALLOWED.get(each.kind, ()))
-        sides = ((each.status, recorded), (answer.status_code, ours))
-        one, other = ({"HTTP status": status, **_level(body)} for status, body in sides)
-        self.differences |= {mask(text): each.name for text in compare(one, other, allowed)}
 
-    def _note_groups(self, recorded: dict[str, Any], ours: dict[str, Any]) -> None:
-        """Remember which of our groups stands for which recorded one."""
-        mine = {pool["name"]: pool for pool in ours.get("nodePools", [ours]) if "instanceGroupUrls" in pool}
-        for pool in recorded.get("nodePools", [recorded]):
-            if pool.get("name") in mine:
-                urls = zip(pool["instanceGroupUrls"], mine[pool["name"]]["instanceGroupUrls"], strict=False)
-                self._groups |= {one.partition("/v1/")[2]: other.partition("/v1/")[2] for one, other in urls}
+def judge(each: Exchange, answer: httpx.Response, changed: list[str]) -> list[str]:
+    """Return how our answer differs from the recorded one, where that is not allowed."""
+    recorded, ours = each.answer, answer.json()
+    if each.kind == "clusters":  # of a cluster the fake has but what somebody reads
+        recorded = {key: recorded[key] for key in recorded if key in ours}
+    details = "error.details"  # they may have names of the authors, so the recorder leaves them out
+    sides = ((each.status, recorded), (answer.status_code, ours))
+    one, other = ({"HTTP status": status, **_level(body)} for status, body in sides)
+    return compare(one, other, (details, *changed, *ALLOWED.get(each.kind, ())))
 
 
 def _level(answer: dict[str, Any]) -> dict[str, Any]:
@@ -122,16 +117,15 @@ def test_each_recorded_request_is_answered_as_gke_answered_it() -> None:
     for each in read_recordings():
         if each.file.startswith("container/") and not each.mocked:
             files.setdefault(each.file, []).append(each)
-    differences, judges = dict[str, str](), 0
+    differences, judged = dict[str, str](), 0
     with serving_world() as world, httpx.Client(base_url=world.rest) as http:
         for exchanges in files.values():
-            replay = Replay(world, http)
-            replay.play_all(exchanges)
-            differences |= replay.differences
-            judges += replay.judges
+            for each, answer, changed in play(world, http, exchanges):
+                differences |= {mask(text): each.name for text in judge(each, answer, changed)}
+                judged += 1
 
     assert differences == {}
-    assert judges >= 250
+    assert judged >= 250
 
 
 def test_an_absent_instance_group_is_refused_as_compute_engine_refuses_it() -> None:
