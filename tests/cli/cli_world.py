@@ -1,10 +1,8 @@
 """One deployment on fakes for the commands, and the words to run them and read what they print."""
 
-import dataclasses
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -31,7 +29,6 @@ from shared.kinds.table import KINDS
 from shared.model.errors import NotFound
 from shared.model.times import format_time
 from shared.settings import Credentials
-from standins.google.tests.fakegke_worlds import serving_google
 from tests.builders import CLUSTER, NOW
 from tests.engine.world import World
 
@@ -51,22 +48,17 @@ def read_json(*arguments: str, environ: dict[str, str] | None = None) -> Any:
     return json.loads(run(*arguments, "-o", "json", environ=environ).stdout)
 
 
-def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: Any) -> Deployment:
-    """A deployment whose ports are fakes, and whose Pub/Sub may be a real address."""
+def a_deployment(world: World | None = None, *, google: str = "", **own: Any) -> Deployment:
+    """A deployment whose ports are fakes; Pub/Sub and logs may be at an address."""
     world = world or World()
     return Deployment(
         settings=world.ports.settings,
         own=OperatorSettings(**{"logging_endpoint": "", "lease_name": "", **own}),
         ports=structs.replace(world.ports, adds=None, takes=None),
         apis={CLUSTER: WorldApi(world)},
-        pubsub=PubsubAdmin(pubsub, GoogleAccount(Credentials.ANONYMOUS)),
-        open_logs=None,
+        pubsub=PubsubAdmin(google or NOWHERE, GoogleAccount(Credentials.ANONYMOUS)),
+        open_logs=partial(open_logs, google, NOBODY) if google else None,
     )
-
-
-def with_own(deployment: Deployment, **changes: Any) -> Deployment:
-    """Return a deployment with other settings of the command line."""
-    return dataclasses.replace(deployment, own=structs.replace(deployment.own, **changes))
 
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:
@@ -125,13 +117,6 @@ def log_entries(
         return [SimpleNamespace(timestamp=moment, payload=each, severity=severity) for each in payloads]
 
     return lambda _project: SimpleNamespace(list_entries=list_entries), asked
-
-
-@contextmanager
-def logs_of(folder: Path) -> Iterator[Any]:
-    """Show the lines of a folder's files as Cloud Logging does; yield what opens them."""
-    with serving_google(logs=folder, project="p") as google:
-        yield partial(open_logs, google.ports["rest"], NOBODY)
 
 
 def list_printed(print_it: Callable[[Console], object], *, width: int = 300, terminal: bool = False) -> list[str]:

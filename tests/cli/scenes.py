@@ -7,13 +7,11 @@ import dataclasses
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cli.access.connections import Deployment
 from cli.access.deployment import DEAD_LETTERS, ENDS
-from cli.access.log_search import open_logs
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.jobset import JOBSET
@@ -24,7 +22,7 @@ from shared.model.times import format_time
 from shared.model.workloads import Disk
 from standins.google.tests.fakegke_worlds import serving_google
 from tests.builders import CLUSTER, NOW, a_go_pool, a_jobset, a_pod, a_template
-from tests.cli.cli_world import NOBODY, NOWHERE, WorldApi, a_deployment
+from tests.cli.cli_world import NOWHERE, WorldApi, a_deployment
 from tests.contract.gke_world import ask
 from tests.engine.test_stories import Story
 
@@ -48,8 +46,7 @@ SCENES = {
     "a limit": "has slices=2 limit_chips=24; buy 0 1",
     "no rights": "add train other third; fail get_JobSet_* denied",
     "refused at once": "has slices=1; run-all; finish; add refused limited served paused",
-    "opted out": "label team-a DISABLE_AUTOPROVISIONING=true",
-    "disk": "disk us-east5-a",
+    "a cluster": "label team-a DISABLE_AUTOPROVISIONING=true; disk us-east5-a",
     "no disks": "disk",
     "half served": "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50",
     "failed twice": (
@@ -61,8 +58,10 @@ SCENES = {
     ),
     "no nodes": "buy 0; error 0 ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity.",
     "scaled down": "run-all; end-pods train-1; jobset; go-pool",
-    "over": "has slices=1; run-all; finish",
-    "held": "has slices=1; run-all; finish; occupy 0",
+    "over": (
+        "has slices=1; run-all; add held; provision held; run 0 1 held; jobset name=held terminal=Completed; "
+        "finish; occupy 1"
+    ),
     "pod opts out": "pod labels DISABLE_AUTOPROVISIONING=true",
     "pod names its pool": "pod selectors NODE_POOL=mine",
     "9x9": "pod shape topology=9x9",
@@ -199,12 +198,11 @@ class Stage(Story):
             shutil.copy(records, folder)
         with serving_google(pubsub=True, logs=folder, project="p") as google:
             rest = google.ports["rest"]
-            subscribe(google.ports["rest"], self.subscriptions)
+            subscribe(rest, self.subscriptions)
             if self.dead_letters:
                 messages = {"messages": [{"data": "eA=="}] * self.dead_letters}
-                ask("POST", f"{google.ports['rest']}/v1/{find_topic(DEAD_LETTERS)}:publish", messages)
-            deployment = a_deployment(self.world, pubsub=rest, **self.own)
-            yield self._connect(dataclasses.replace(deployment, open_logs=partial(open_logs, rest, NOBODY)))
+                ask("POST", f"{rest}/v1/{find_topic(DEAD_LETTERS)}:publish", messages)
+            yield self._connect(a_deployment(self.world, google=rest, **self.own))
 
     def _connect(self, deployment: Deployment) -> Deployment:
         api = WorldApi(self.world, self.objects, self.kinds_absent)

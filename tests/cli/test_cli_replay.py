@@ -1,7 +1,6 @@
 """`replay` and `dead-letters` on a broker: what comes back, what goes, that nothing is lost."""
 
 import base64
-import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from standins.google.tests.fakegke_worlds import serving_google
 from tests.builders import a_demand_event
-from tests.cli.cli_world import a_deployment, logs_of, put_in_place, read_json, run, with_own
+from tests.cli.cli_world import a_deployment, put_in_place, read_json, run
 from tests.cli.scenes import find_topic, subscribe
 from tests.contract.gke_world import ask
 from tests.engine.world import World
@@ -28,9 +27,9 @@ SUBSCRIPTIONS = {part: f"{P}/subscriptions/x-{part}" for part in (*PUSHED, "dead
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
-    """A Pub/Sub with a deployment's topics and subscriptions; tests pull them."""
-    with serving_google(pubsub=True) as google:
+def url(tmp_path: Path) -> Iterator[str]:
+    """A Pub/Sub with a deployment's topics and subscriptions, which tests pull, and logs."""
+    with serving_google(pubsub=True, logs=tmp_path, project="p") as google:
         subscribe(google.ports["rest"], SUBSCRIPTIONS)
         yield google.ports["rest"]
 
@@ -44,7 +43,7 @@ def world() -> World:
 
 @pytest.fixture
 def deployment(url: str, world: World, monkeypatch: pytest.MonkeyPatch) -> Deployment:
-    deployment = a_deployment(world, pubsub=url, project="p", name="x")
+    deployment = a_deployment(world, google=url, project="p", name="x")
     put_in_place(monkeypatch, deployment)
     return deployment
 
@@ -130,8 +129,8 @@ def test_a_time_brings_back_what_was_acknowledged_since(url: str, deployment: De
     assert [drain(url, name) for name in PUSHED] == [3, 3, 1, 1]
 
 
-def test_a_subscription_that_is_absent_is_named(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(monkeypatch, with_own(deployment, name="bare"))
+def test_a_subscription_that_is_absent_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(monkeypatch, a_deployment(google=url, project="p", name="bare"))
 
     result = run("replay", "--since", "1h", "--yes")
 
@@ -152,7 +151,7 @@ def test_a_dead_letter_that_says_nothing_of_itself_is_still_shown() -> None:
 
 
 def test_dead_letters_are_listed_with_what_the_log_says_of_their_event(
-    url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    url: str, deployment: Deployment, tmp_path: Path
 ) -> None:
     bury(url, GOOD, **REFUSED)
     bury(url, Message(b"?", {}), **REFUSED)
@@ -165,10 +164,8 @@ def test_dead_letters_are_listed_with_what_the_log_says_of_their_event(
     dated = [{"time": f"2027-01-15T07:00:0{at}Z", **each} for at, each in enumerate(records)]
     (tmp_path / "provision.log").write_text("\n".join(map(json.dumps, dated)))
 
-    with logs_of(tmp_path) as logs:
-        put_in_place(monkeypatch, dataclasses.replace(deployment, open_logs=logs))
-        listed = read_json("dead-letters", "list")["dead_letters"]
-        shown = run("dead-letters", "list").stdout
+    listed = read_json("dead-letters", "list")["dead_letters"]
+    shown = run("dead-letters", "list").stdout
 
     assert [(each["reason"], each["error"]) for each in listed] == [
         ("permission_denied", "no rights"),
