@@ -160,7 +160,7 @@ def render_page(reading: dict[str, Any]) -> bytes:
     """Return the page with one reading inside; as a file it shows that, and loads nothing."""
     # No text of an object may end the element, or be read as HTML.
     text = msgspec.json.encode(reading).decode().replace("<", "\\u003c")
-    return _PAGE.replace(_PLACE, _PLACE.replace("></", f">{text}</"), 1).encode()
+    return _PAGE.replace(_PLACE, _PLACE.replace("></", f">{text}</")).encode()
 
 
 def _list_headers() -> dict[str, str]:
@@ -204,7 +204,7 @@ def listening(board: Board, *, port: int = 0) -> Iterator[threading.Thread]:
     with bound:  # the server has a copy of it
         server = make_server(HOST, port, board, threaded=True, request_handler=_QuietHandler, fd=bound.fileno())
     board.port = server.port
-    thread = threading.Thread(target=server.serve_forever, name="board", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, name="board")
     thread.start()
     try:
         yield thread

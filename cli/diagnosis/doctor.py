@@ -77,10 +77,12 @@ def merge_unanswered(findings: Sequence[Finding]) -> list[Finding]:
     same: dict[str, list[Finding]] = {}
     for each in findings:
         same.setdefault(each.text if each.text.startswith(NO_ANSWER) else each.check, []).append(each)
-    return [_merge(*alike) if len(alike) > 1 else alike[0] for alike in same.values()]
+    return [_merge(*alike) for alike in same.values()]
 
 
 def _merge(first: Finding, *others: Finding) -> Finding:
+    if not others:
+        return first
     text = f"{first.text}; for the same cause not checked: {', '.join(each.check for each in others)}"
     return replace(first, text=text, fix="" if NO_LOGIN in first.text else first.fix)
 

@@ -86,7 +86,7 @@ class Reading:
 
 
 def read_cluster(
-    cluster: str, ports: Ports, *, chooses: Callable[[Key], bool] = lambda _key: True, also: Iterable[Key] = ()
+    cluster: str, ports: Ports, *, chooses: Callable[[Key], bool], also: Iterable[Key] = ()
 ) -> Reading:
     """Return the workloads of a cluster that have pools or waiting pods, with their plans."""
     reading = Reading(cluster=cluster, now=ports.clock.now())

@@ -108,13 +108,12 @@ class Facts:
     def _ask(self, what: str, read: Callable[[Cluster], T | None]) -> T | None:
         if self._cluster is None:
             self._unread[what] = "no cluster was asked; --cluster before the command asks one"
-        if self._cluster is None or what in self._unread:
-            return None
-        try:
-            return read(self._cluster)
-        except ProvisionerError as error:
-            self._unread[what] = say(error)
-            return None
+        elif what not in self._unread:
+            try:
+                return read(self._cluster)
+            except ProvisionerError as error:
+                self._unread[what] = say(error)
+        return None
 
     def _get(self, path: str, kind: type[JsonObject]) -> JsonObject:
         """Return one object; a class that no manifest has is taken to wait for the first pod."""

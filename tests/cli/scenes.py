@@ -30,7 +30,9 @@ RECORDS = Path(__file__).parent / "records"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/tpu-provisioner/leases/tpu-provisioner-exporter"
 SCENES = {
     "cluster": "",
-    "nothing is missing": "deploy provision collect provision-ends collect-ends dead-letters",
+    "nothing is missing": (
+        "buy 0; deploy provision collect provision-ends collect-ends dead-letters; lease 60 exporter-a"
+    ),
     "neglected": (
         "settings kinds=[JobSet]; deploy provision collect provision-ends; lease 300 exporter-a; "
         "end-namespace tpu-provisioner"
@@ -43,14 +45,15 @@ SCENES = {
     "no access": "fail list_pools denied; silence",
     "no pools": "jobset; fail list_pools denied",
     "five hours": "",
-    "a limit": "has slices=2 limit_chips=24; buy 0 1",
+    "a limit": "has slices=2 limit_chips=16; buy 0 1",
     "no rights": "add train other third; fail get_JobSet_* denied",
     "refused at once": "has slices=1; run-all; finish; add refused limited served paused",
     "a cluster": "label team-a DISABLE_AUTOPROVISIONING=true; disk us-east5-a",
     "no disks": "disk",
     "half served": "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50",
     "failed twice": (
-        "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50; ended create 1-1 900 10 quota exceeded"
+        "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50; ended create 0 60 20; "
+        "ended create 1-1 900 10 quota exceeded"
     ),
     "a bad night": (
         "has slices=2 limit_chips=32; wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50; add nightly; "

@@ -47,7 +47,7 @@ def test_a_pool_that_exists_counts_until_now_and_from_the_begin() -> None:
 
 def test_a_pool_that_says_neither_its_age_nor_its_size_is_unknown() -> None:
     account = Account(NOW - HOUR, GROUPS["tier"], [CLUSTER])
-    account.see(NOW, {"pool": "p", "claim": {"cluster": CLUSTER}, "decision": "delete", "tier": "spot"})
+    account.see(NOW, {"pool": "p", "claim": {"cluster": CLUSTER}, "decision": "delete", "chips": 16})
 
     account.close(NOW, [(CLUSTER, a_go_pool())])
 
