@@ -361,8 +361,7 @@ def list_kept(census: Census, need: Need) -> list[Slice]:
     """Return the slices that a workload may have: those that live, and what the spec adds."""
     slices = census.slices[need.key]
     live = [each for each in slices if need.elastic or not runs_elsewhere(census, each)]
-    spec = max(0, census.most[need.key] - len(live))
-    return live + [Slice(need=need)] * spec
+    return live + [Slice(need=need)] * (census.most[need.key] - len(live))
 
 
 def assign(census: Census, wants: Sequence[Slice], pools: Sequence[Pool]) -> Assignment:

@@ -9,7 +9,8 @@ from math import inf
 from msgspec import structs
 
 from shared.engine.budget import Key, open_books
-from shared.engine.threads import Crew
+from shared.engine.threads import CALLS_AT_ONCE, Crew
+from shared.model.errors import OutOfTime
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, settings
 from tests.engine.world import World, list_reasons
@@ -75,3 +76,15 @@ def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_w
 
     assert [each.name if each else None for each in order] == ["gang", "older", "young", "old", None]
     assert books[other].take_next() is None
+
+
+def test_no_task_begins_after_its_time_and_none_that_has_begun_holds_up_its_caller() -> None:
+    crew, over, begun, before = Crew(), threading.Event(), list[None](), threading.enumerate()
+
+    crew.fork(over.wait)
+    answers = crew.run([*[over.wait] * CALLS_AT_ONCE, lambda: begun.append(None)], seconds=0.01)
+    over.set()
+    for thread in set(threading.enumerate()).difference(before):
+        thread.join()
+
+    assert ({type(each) for each in answers}, begun) == ({OutOfTime}, [])

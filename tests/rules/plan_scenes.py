@@ -161,7 +161,7 @@ def _read_pods(words: list[str], needs: tuple[Need, ...]) -> list[Pod]:
         created_at=NOW - row["age"],
         waits=not pool and not row["held"],
         terminating=row["held"] == "terminating",
-        ends_by=NOW - 1 if row["overdue"] else None,
+        ends_by=NOW if row["overdue"] else None,
     )
     return [pod] * count
 

@@ -37,7 +37,7 @@ def write_act(act: Act, scene: Scene) -> str:
 def write_plan(plan: Plan, scene: Scene) -> str:
     if plan.asks:
         return ", ".join(f"asks {each.fact} {each.pool}".strip() for each in plan.asks)
-    takes = sorted(write_act(act, scene) for act in plan.takes)
+    takes = [write_act(act, scene) for act in plan.takes]
     answers = sorted({str(answer.reason) for answer in plan.answers})
     return ", ".join([*(write_act(act, scene) for act in plan.adds), *takes, *answers])
 
