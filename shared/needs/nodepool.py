@@ -234,7 +234,7 @@ def _build_config(demand: Demand, claim: Claim, node_labels: dict[str, str]) -> 
         disk_type = accepted[0]  # the machine's default
     # A label of machines has fewer characters than a name of Kubernetes.
     bills = {
-        f"tpu-provisioner-{key}": re.sub(r"[^a-z0-9_-]", "-", name.lower())[:63]
+        f"tpu-provisioner-{key}": re.sub(r"[^a-z0-9_-]", "-", name.lower())
         for key, name in (("namespace", claim.namespace), ("workload", claim.name))
     }
     optional: Json = {

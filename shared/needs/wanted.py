@@ -99,7 +99,7 @@ def list_parts(
     """Return the parts of groups whose pods want accelerators, in the order of the spec."""
     live: dict[str, list[Place]] = {group.name: [] for group in groups}
     for place in places:
-        if place.group is not None and place.refusal is None:
+        if place.group is not None:
             live[place.group.name].append(place)
     parts = [part for group in groups for part in _cut(workload, group, live[group.name])]
     return [_join(part, parts) if part.group.elastic else part for part in parts]

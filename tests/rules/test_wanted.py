@@ -16,6 +16,7 @@ from shared.model.needs import Need, Tier, Way
 from shared.model.workloads import (
     Disk,
     PodView,
+    Requirement,
     SliceGroup,
     Taint,
     TermKind,
@@ -62,9 +63,11 @@ def test_groups_whose_pods_ask_the_same_are_one_need_without_the_slices_that_hav
     alike = want(of_groups(a_group("a", 2), structs.replace(a_group("b", 5), over=2))).needs
     other = want(of_groups(a_group("a", 2), a_group("b", 3, selectors=SPOT))).needs
 
-    single = want(of_groups(a_group("a", 2, topology="2x2"))).needs
+    single, double = (want(of_groups(a_group("a", 2, topology=each))).needs for each in ("2x2", "2x4"))
+    tied = want(of_groups(structs.replace(a_group("a", 2), whole=True))).needs
 
-    assert [(need.most, need.hosts, need.loose) for need in (*alike, *single)] == [(5, 4, True), (2, 1, False)]
+    found = [(need.most, need.hosts, need.loose) for need in (*alike, *single, *double, *tied)]
+    assert found == [(5, 4, True), (2, 1, False), (2, 2, True), (2, 4, False)]
     assert tiers(other) == {Tier.ON_DEMAND: 2, Tier.SPOT: 3}
 
 
@@ -102,6 +105,8 @@ def test_a_part_that_is_served_elsewhere_holds_no_other_back_and_one_that_never_
 
 def test_a_resource_that_no_new_node_has_is_refused_by_its_name_unless_the_operator_lists_it() -> None:
     asked: dict[str, Any] = {"example.com/fpga": "1", "networking.gke.io.networks/rdma": "1"}
+    (slip,) = want(a_workload("JobSet", a_body(chips=0, **{"google.com/tpus": "4"}))).needs
+    expect_words(slip.never, Reason.RESOURCE_UNKNOWN, "did you mean google.com/tpu?")
     (refused,), (listed,) = (
         want(a_workload("JobSet", a_body(**asked)), use=use).needs
         for use in (settings(), settings(node_resources=("example.com/*",)))
@@ -151,6 +156,7 @@ def test_what_live_pods_add_is_a_need_beside_that_of_the_slices_without_pods() -
     (spot,) = (need for need in wanted.needs if need.ways[0].tier == Tier.SPOT)
 
     assert tiers(wanted.needs) == {Tier.SPOT: 3, Tier.ON_DEMAND: 1}
+    assert {need.ways[0].tier: need.apart for need in wanted.needs} == {Tier.SPOT: True, Tier.ON_DEMAND: False}
     assert {pod.need for pod in wanted.pods} == {spot.key}
     assert (labels.SPOT, "true") in spot.asks.labels
     assert wanted.refusals == ()
@@ -170,17 +176,21 @@ def test_what_one_pod_of_a_slice_adds_is_asked_of_all() -> None:
 def test_pods_of_an_elastic_pool_that_come_will_be_like_most_of_those_that_are_there() -> None:
     pod = a_leader("Deployment", change(ONE_HOST, {**SPOT}))
     (need,) = want(a_workload("Deployment", ONE_HOST), pod).needs
-    both = want(a_workload("Deployment", ONE_HOST), pod, a_leader("Deployment", ONE_HOST)).needs
+    both = want(a_workload("Deployment", ONE_HOST), pod, a_leader("Deployment", ONE_HOST))
 
-    assert (need.ways[0].tier, need.nodes) == (Tier.SPOT, 4)
-    assert {each.ways[0].tier: each.nodes for each in both} == {Tier.SPOT: 3, Tier.ON_DEMAND: 1}
+    assert (need.ways[0].tier, need.nodes, need.hosts) == (Tier.SPOT, 4, 1)
+    assert {each.ways[0].tier: each.nodes for each in both.needs} == {Tier.SPOT: 3, Tier.ON_DEMAND: 1}
+    assert [each.need for each in both.pods] == [each.key for each in both.needs]
 
 
-def test_a_taint_that_a_live_pod_tolerates_may_be_on_its_pool_but_not_one_that_every_pod_does() -> None:
+def test_what_a_live_pod_tolerates_and_requires_is_asked_of_its_pool_but_not_what_every_pod_tolerates() -> None:
     own, every = (Toleration(key=key, operator="Exists") for key in ("team", "node.kubernetes.io/not-ready"))
-    (need,) = want(a_jobset(replicas=1), a_pod(shape={"tolerations": (own, every)})).needs
+    terms = ((Requirement(labels.ZONE, "NotIn", ("us-east5-a",)),),)
+    wanted = want(a_jobset(replicas=1), a_pod(shape={"tolerations": (own, every), "node_terms": terms}))
+    (need,) = wanted.needs
 
     assert need.asks.tolerations == (own,)
+    assert wanted.demands[need.key].template.node_terms == terms
 
 
 def test_cpu_and_memory_are_the_larger_of_spec_and_pods_and_no_part_of_the_key() -> None:
@@ -196,7 +206,10 @@ def test_cpu_and_memory_are_the_larger_of_spec_and_pods_and_no_part_of_the_key()
 def test_a_bound_pod_is_of_its_slice_whatever_it_says_and_names_its_pool() -> None:
     pod = a_pod(node_name="n-0", shape={"topology": "2x2"})
     (seen,) = want(a_jobset(), pod).pods
+    told = want(a_jobset(), structs.replace(pod, node_name=""))
 
+    assert [decision.reason for _, decision in told.refusals] == [Reason.POD_CONTRADICTS_SPEC]
+    assert not told.refused, "what one pod says refuses no other"
     assert (seen.slice, seen.pool, seen.need) == ("train-workers-0", "n-0", want(a_jobset()).needs[0].key)
 
 
