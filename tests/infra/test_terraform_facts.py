@@ -20,10 +20,11 @@ from shared.settings import PREFIX, Settings
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_push
 from tests.engine.world import World
 from tests.infra.bench import PUBLIC
-from tests.infra.terraform_text import CONFIGURATIONS, ROOT, TERRAFORM, Block, Configuration, read_configuration
+from tests.infra.terraform_text import CONFIGURATIONS, ROOT, TERRAFORM, read_configuration
 from tests.tidy.test_documents import RUNBOOK, list_anchors
 
-MODULE = TERRAFORM / "modules/provisioner"
+MODULE = read_configuration(TERRAFORM / "modules/provisioner")
+BLOCKS = {each.address: each.body for each in MODULE.blocks}
 SET_BY_THE_MODULE = {"clusters", "node_service_account", "allowed_node_service_accounts", "own_namespace"}
 OF_OWNERS = re.compile(
     r"google_((project|service_account|folder|organization)_iam.*|service_account|project_service)"
@@ -46,36 +47,27 @@ PUBLIC_SHAPES = {
 """As https://cloud.google.com/tpu/docs lists them: machine type, topology, hosts."""
 
 
-@pytest.fixture(scope="module")
-def module() -> Configuration:
-    return read_configuration(MODULE)
-
-
-def one(module: Configuration, address: str) -> Block:
-    return next(each for each in module.blocks if each.address == address)
-
-
-def test_the_subscriptions_filter_wait_and_try_as_on_the_laptop(module: Configuration) -> None:
-    push = one(module, "google_pubsub_subscription.push").body
-    filters = {name: (text or "").replace('\\"', '"') for name, text in module.locals["filters"].items()}
+def test_the_subscriptions_filter_wait_and_try_as_on_the_laptop() -> None:
+    push = BLOCKS["google_pubsub_subscription.push"]
+    filters = {name: (text or "").replace('\\"', '"') for name, text in MODULE.locals["filters"].items()}
 
     assert filters == {name: FILTERS[name] for name in ("provision", "collect")}
     assert push["ack_deadline_seconds"] == "${local.timeout_seconds}"
-    assert module.locals["timeout_seconds"] == ACK_DEADLINE_SECONDS
+    assert MODULE.locals["timeout_seconds"] == ACK_DEADLINE_SECONDS
     assert push["dead_letter_policy"][0]["max_delivery_attempts"] == DELIVERY_ATTEMPTS_MAX
 
 
-def test_the_settings_of_the_module_are_those_of_the_functions(module: Configuration) -> None:
-    free = set(module.locals["settings_free"])
+def test_the_settings_of_the_module_are_those_of_the_functions() -> None:
+    free = set(MODULE.locals["settings_free"])
 
     assert free | SET_BY_THE_MODULE | SAME_FOR_ALL == set(Settings.__struct_fields__)
     assert not free & (SET_BY_THE_MODULE | SAME_FOR_ALL)
-    written = {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+) +=", module.text)}
+    written = {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+) +=", MODULE.text)}
     assert written - {"kueue_admission_check"} == SET_BY_THE_MODULE
 
 
-def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration) -> None:
-    values = str(one(module, "output.helm_values").body["value"])
+def test_the_exporters_environment_in_the_outputs_is_valid() -> None:
+    values = str(BLOCKS["output.helm_values"]["value"])
     names = set(re.findall(rf"{PREFIX}[A-Z_]+", values))
 
     assert names == {f"{PREFIX}KUEUE_ADMISSION_CHECK"}
@@ -84,9 +76,7 @@ def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration
     assert read_exporter_settings(environ | dict.fromkeys(names, "true")).kueue_admission_check
 
 
-def test_every_log_field_that_is_counted_is_written(
-    module: Configuration, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_every_log_field_that_is_counted_is_written(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     world.wait(0)
     with caplog.at_level(logging.INFO, "functions"):
@@ -94,29 +84,29 @@ def test_every_log_field_that_is_counted_is_written(
         for function in (world.provisioner, world.collector):
             deliver_tick(function.role, CLUSTER, function.ports)
     logged = [json.loads(StructuredFormatter("test").format(each)) for each in caplog.records]
-    named = set(re.findall(r"jsonPayload\.(\w+)", module.text))
+    named = set(re.findall(r"jsonPayload\.(\w+)", MODULE.text))
     written = {field for record in logged for field in record}
 
     of_records = {"function", "wake", "decision", "reason", "waited_seconds", "cluster", "counts"}
     assert named == of_records
-    assert of_records | set(module.locals["cluster_figures"]) <= written
+    assert of_records | set(MODULE.locals["cluster_figures"]) <= written
     ticks = [record for record in logged if "counts" in record]
     assert [(each["wake"], each["function"], each["cluster"]) for each in ticks] == [
         ("tick", str(role), CLUSTER) for role in Role
     ]
 
 
-def test_every_reason_that_is_counted_or_alarms_is_one(module: Configuration) -> None:
+def test_every_reason_that_is_counted_or_alarms_is_one() -> None:
     # The exporter's metrics have reasons of their own.
-    text = re.sub(r"tpu_provisioner_exporter_\w+\{\$\{labels\}[^}]*\}", "", module.text)
+    text = re.sub(r"tpu_provisioner_exporter_\w+\{\$\{labels\}[^}]*\}", "", MODULE.text)
     named = set(re.findall(r'reason=\\*"(\w+)', text))
 
     assert {"limit_passed", "deletions_over_cap"} <= named
-    assert named | set(module.locals["failed_creations"]) <= set(Reason)
+    assert named | set(MODULE.locals["failed_creations"]) <= set(Reason)
 
 
-def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration) -> None:
-    texts = re.findall(r"tpu_provisioner_exporter_(\w+)", module.text)
+def test_every_metric_of_the_exporter_that_is_read_exists() -> None:
+    texts = re.findall(r"tpu_provisioner_exporter_(\w+)", MODULE.text)
     named = {re.sub(r"_(total|bucket|sum|count)$", "", each) for each in texts}
     sources = "\n".join(path.read_text() for path in (ROOT / "exporter").glob("*.py"))
 
@@ -124,8 +114,8 @@ def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration)
     assert [name for name in named if f'"{name}"' not in sources] == []
 
 
-def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> None:
-    named = set(re.findall(r'heading += "([^"]+)"', module.text))
+def test_every_alert_names_a_heading_of_the_runbook() -> None:
+    named = set(re.findall(r'heading += "([^"]+)"', MODULE.text))
 
     assert len(named) == 19
     assert sorted(named - list_anchors(RUNBOOK)) == []
