@@ -19,7 +19,7 @@ from testcontainers.core.container import DockerContainer
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.kit.processes import running_stand_in
-from tests.infra.chart import ROOT, read_container, read_environment, read_pod
+from tests.infra.chart import CONTAINER, ENVIRONMENT, POD, ROOT
 from tests.loop.bodies import build_workload
 from tests.loop.cloud import wait_for
 from tests.program_runs import run_program
@@ -53,7 +53,7 @@ def image() -> str:
 
 def constrained(image: str, environment: dict[str, str]) -> DockerContainer:
     """The container with what the pod's spec allows it, and no more."""
-    pod, own = read_pod()["spec"], read_container()
+    pod, own = POD["spec"], CONTAINER
     identity, rules = pod["securityContext"], own["securityContext"]
     memory = own["resources"]["limits"]["memory"].replace("Mi", "m")
     assert rules["allowPrivilegeEscalation"] is False
@@ -103,7 +103,7 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(imag
         api = KubernetesApi(Connection(url=cluster.addresses["url"]))
         for number in range(PODS):
             api.create("/api/v1/namespaces/default/pods", bystander(number), Stored)
-        environment = read_environment() | {
+        environment = ENVIRONMENT | {
             "TPU_PROVISIONER_CLUSTER": CLUSTER,
             "TPU_PROVISIONER_TOPIC": TOPIC,
             "TPU_PROVISIONER_ENDPOINT": cluster.addresses["url"],
@@ -123,13 +123,11 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(imag
                 refused = inside.exec_run(["python3", "-c", f"open({path!r}, 'w')"])
                 assert b"Read-only file system" in refused.output
             used = inside.stats(stream=False)["memory_stats"]
-            assert (
-                used["usage"] < used["limit"] == int(read_container()["resources"]["limits"]["memory"][:-2]) << 20
-            )
+            assert used["usage"] < used["limit"] == int(CONTAINER["resources"]["limits"]["memory"][:-2]) << 20
 
             began = time.monotonic()
-            inside.stop(timeout=read_pod()["spec"]["terminationGracePeriodSeconds"])
-            assert time.monotonic() - began < read_pod()["spec"]["terminationGracePeriodSeconds"] / 2
+            inside.stop(timeout=POD["spec"]["terminationGracePeriodSeconds"])
+            assert time.monotonic() - began < POD["spec"]["terminationGracePeriodSeconds"] / 2
             inside.reload()
             assert (inside.attrs["State"]["ExitCode"], inside.attrs["State"]["OOMKilled"]) == (0, False)
             (ended,) = of(container, "ended")

@@ -1,6 +1,5 @@
 """What the chart says of the exporter, read as text: no program is needed for it."""
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +20,9 @@ VALUES: Json = {
 """All that a cluster's values must have."""
 NAMESPACE = "tpu-provisioner"
 EXPORTER = "tpu-provisioner-exporter"
-
-
-@cache
-def read_of_exporter(kind: str) -> Json:
-    """Return the one object of a kind that surrounds the exporter."""
-    (one,) = [each for each in read_chart(CHART, VALUES) if each["kind"] == kind]
-    return one
-
-
-def read_pod() -> Json:
-    """Return the exporter's pod: its labels and its spec."""
-    template: Json = read_of_exporter("Deployment")["spec"]["template"]
-    return template
-
-
-def read_container() -> Json:
-    """Return the pod's only container."""
-    (container,) = read_pod()["spec"]["containers"]
-    assert isinstance(container, dict)
-    return container
-
-
-def read_environment() -> dict[str, str]:
-    """Return the variables that the container gets."""
-    return {each["name"]: each["value"] for each in read_container()["env"]}
+_OBJECTS = read_chart(CHART, VALUES)
+OF_EXPORTER: dict[str, Json] = {each["kind"]: each for each in _OBJECTS if EXPORTER in each["metadata"]["name"]}
+"""The one object of each kind that surrounds the exporter."""
+POD: Json = OF_EXPORTER["Deployment"]["spec"]["template"]
+(CONTAINER,) = POD["spec"]["containers"]
+ENVIRONMENT: dict[str, str] = {each["name"]: each["value"] for each in CONTAINER["env"]}

@@ -21,15 +21,15 @@ from standins.controlplane.chart import read_chart
 from tests.infra.chart import (
     CHART,
     CLUSTER,
+    CONTAINER,
+    ENVIRONMENT,
     EXPORTER,
+    OF_EXPORTER,
+    POD,
     ROOT,
     TOPIC,
     VALUES,
     Json,
-    read_container,
-    read_environment,
-    read_of_exporter,
-    read_pod,
 )
 from tests.program_runs import run_program
 
@@ -60,7 +60,7 @@ def read_kind(kind: str, values: Json = ALL) -> list[Json]:
 
 
 def test_only_what_the_values_name_is_in_it() -> None:
-    assert read_container()["image"] == VALUES["image"]
+    assert CONTAINER["image"] == VALUES["image"]
     assert len(read_kind("Namespace", VALUES)) == 1
     assert not read_kind("ClusterQueue", VALUES)
     assert not read_kind("PodMonitoring", VALUES | {"monitoring": False})
@@ -149,20 +149,20 @@ def test_objects_are_unique_no_rule_has_a_wildcard_and_bindings_name_what_is_the
 
 
 def test_the_settings_are_the_exporters_and_its_grace_is_longer_than_the_longest_clean_end() -> None:
-    settings = read_exporter_settings(read_environment())
+    settings = read_exporter_settings(ENVIRONMENT)
     lease = settings.lease_seconds / 6  # the time-out of its API
     longest = lease + JOIN_SECONDS * (len(list_observed(CLUSTER, KINDS)) + 1)
 
     assert (settings.cluster, settings.topic) == (CLUSTER, TOPIC)
     assert settings.lease_seconds > 0, "two replicas need the election"
-    assert longest < read_pod()["spec"]["terminationGracePeriodSeconds"]
+    assert longest < POD["spec"]["terminationGracePeriodSeconds"]
 
 
 def test_the_memory_is_what_the_benchmarks_measured_with_room() -> None:
     text = (ROOT / "docs/benchmarks.md").read_text()
     measured = re.search(r"peak memory, selectors filter nothing[^|]*\| ([\d.]+) MiB", text)
     assert measured
-    resources = read_container()["resources"]
+    resources = CONTAINER["resources"]
     limit = int(resources["limits"]["memory"].removesuffix("Mi"))
 
     assert resources["requests"]["memory"] == resources["limits"]["memory"]
@@ -170,11 +170,11 @@ def test_the_memory_is_what_the_benchmarks_measured_with_room() -> None:
 
 
 def test_everything_that_selects_the_pods_does() -> None:
-    labels = read_pod()["metadata"]["labels"]
+    labels = POD["metadata"]["labels"]
     selecting = ("Deployment", "PodDisruptionBudget", "PodMonitoring")
-    selectors = [read_of_exporter(kind)["spec"]["selector"] for kind in selecting]
-    selectors += [each["labelSelector"] for each in read_pod()["spec"]["topologySpreadConstraints"]]
-    selectors.append(read_of_exporter("NetworkPolicy")["spec"]["podSelector"])
+    selectors = [OF_EXPORTER[kind]["spec"]["selector"] for kind in selecting]
+    selectors += [each["labelSelector"] for each in POD["spec"]["topologySpreadConstraints"]]
+    selectors.append(OF_EXPORTER["NetworkPolicy"]["spec"]["podSelector"])
 
     for each in selectors:
         assert each["matchLabels"].items() <= labels.items()
@@ -184,33 +184,33 @@ def test_everything_that_selects_the_pods_does() -> None:
 def test_probes_and_metrics_are_asked_where_the_exporter_answers() -> None:
     server = HealthServer("127.0.0.1", 0, Health(()), Metrics())
     server._server.server_close()
-    container = read_container()
+    container = CONTAINER
     (port,) = container["ports"]
     asked = [container[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")]
-    asked += read_of_exporter("PodMonitoring")["spec"]["endpoints"]
+    asked += OF_EXPORTER["PodMonitoring"]["spec"]["endpoints"]
 
     assert [*server._judgements, "/metrics"] == [each["path"] for each in asked]
     assert {each["port"] for each in asked} == {port["name"]}
-    assert port["containerPort"] == read_exporter_settings(read_environment()).http_port
-    (ingress,) = read_of_exporter("NetworkPolicy")["spec"]["ingress"]
+    assert port["containerPort"] == read_exporter_settings(ENVIRONMENT).http_port
+    (ingress,) = OF_EXPORTER["NetworkPolicy"]["spec"]["ingress"]
     assert [each["port"] for each in ingress["ports"]] == [port["name"]]
 
 
 def test_a_rollout_is_given_up_before_the_build_stops_waiting_and_a_node_can_always_be_drained() -> None:
     waits = re.findall(r"--wait --timeout=(\d+)m", (ROOT / "infra/build/cluster.sh").read_text())
-    deployment = read_of_exporter("Deployment")["spec"]
-    spread = {each["whenUnsatisfiable"] for each in read_pod()["spec"]["topologySpreadConstraints"]}
+    deployment = OF_EXPORTER["Deployment"]["spec"]
+    spread = {each["whenUnsatisfiable"] for each in POD["spec"]["topologySpreadConstraints"]}
 
     assert waits
     assert all(60 * int(each) > deployment["progressDeadlineSeconds"] for each in waits)
     assert (deployment["replicas"], spread) == (2, {"ScheduleAnyway"})
-    assert read_of_exporter("PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    assert OF_EXPORTER["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
 
 
 def test_the_pod_may_call_names_https_and_the_metadata_server_of_either_data_plane_only() -> None:
     allowed = [
         (to.get("ipBlock", {}).get("cidr", "anywhere"), port["protocol"], port["port"])
-        for rule in read_of_exporter("NetworkPolicy")["spec"]["egress"]
+        for rule in OF_EXPORTER["NetworkPolicy"]["spec"]["egress"]
         for to in rule.get("to", [{}])
         for port in rule["ports"]
     ]
@@ -228,9 +228,9 @@ def test_the_pod_may_call_names_https_and_the_metadata_server_of_either_data_pla
 
 def test_the_container_can_neither_write_nor_sees_services_and_only_who_asks_gets_the_token() -> None:
     """The namespace's Pod Security holds the rest: tests/loop/test_chart_applied.py."""
-    pod, account = read_pod()["spec"], read_of_exporter("ServiceAccount")
+    pod, account = POD["spec"], OF_EXPORTER["ServiceAccount"]
 
-    assert read_container()["securityContext"]["readOnlyRootFilesystem"] is True
+    assert CONTAINER["securityContext"]["readOnlyRootFilesystem"] is True
     assert pod["enableServiceLinks"] is False
     assert "volumes" not in pod
     assert (account["metadata"]["name"], account["automountServiceAccountToken"]) == (EXPORTER, False)

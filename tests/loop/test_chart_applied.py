@@ -19,7 +19,7 @@ from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL
 from standins.controlplane.chart import read_chart
 from standins.controlplane.plane import ControlPlane
 from tests.builders import PINNED_JOB_KEY
-from tests.infra.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
+from tests.infra.chart import CHART, EXPORTER, NAMESPACE, POD, VALUES
 from tests.loop.bodies import build_workload, set_fields
 from tests.loop.cloud import wait_for
 from tests.loop.plane_worlds import SELECTOR, World, jobset
@@ -48,7 +48,7 @@ def test_an_api_server_takes_it_twice_makes_two_pods_and_refuses_looser_ones(
     wait_for("both pods", lambda: len(plane.api.get(PODS).json()["items"]) == 2)
     assert plane.api.get(DEPLOYMENT).json()["metadata"]["generation"] == 1
     for loosen in LOOSE:
-        pod = {"metadata": {"name": "pod"}, "spec": copy.deepcopy(read_pod()["spec"])}
+        pod = {"metadata": {"name": "pod"}, "spec": copy.deepcopy(POD["spec"])}
         plane.api.post(f"{PODS}?dryRun=All", json=pod)
         loosen(pod["spec"], pod["spec"]["containers"][0])
         with pytest.raises(httpx.HTTPStatusError, match=r"403: .*violates PodSecurity .{1,2}restricted"):
@@ -94,11 +94,11 @@ def find_selector(world: World, job: Json) -> Json:
     return selector
 
 
-POD = "spec/template/spec"
+OF_POD = "spec/template/spec"
 OPT_OUT = {DISABLE_AUTOPROVISIONING: "true"}
 PINNED: dict[str, Json] = {
     "as it is made": {},
-    "without a selector": {f"{POD}/nodeSelector": {}},
+    "without a selector": {f"{OF_POD}/nodeSelector": {}},
     "whose pods say nothing": {"spec/template/metadata": {}},
     "that does not opt out": {"spec/template/metadata/labels": {DISABLE_AUTOPROVISIONING: "false"}},
 }
@@ -107,9 +107,9 @@ LEFT: dict[str, Json] = {
     "opted out": {"metadata/labels": {JOB_KEY: "key-of-it"} | OPT_OUT},
     "opted out by its pods": {"spec/template/metadata/labels": OPT_OUT},
     "opted out by a note": {"spec/template/metadata/annotations": OPT_OUT},
-    "without TPUs": {f"{POD}/nodeSelector": {"pool": "cpu"}, f"{POD}/containers/0/resources": {}},
-    "of a pool by name": {f"{POD}/nodeSelector": SELECTOR | {NODE_POOL: "mine"}},
-    "with a key of its own": {f"{POD}/nodeSelector": SELECTOR | {PINNED_JOB_KEY: "mine"}},
+    "without TPUs": {f"{OF_POD}/nodeSelector": {"pool": "cpu"}, f"{OF_POD}/containers/0/resources": {}},
+    "of a pool by name": {f"{OF_POD}/nodeSelector": SELECTOR | {NODE_POOL: "mine"}},
+    "with a key of its own": {f"{OF_POD}/nodeSelector": SELECTOR | {PINNED_JOB_KEY: "mine"}},
 }
 
 

@@ -6,7 +6,7 @@ No engine is needed here. That the image builds, and how large it is, needs one.
 import re
 from pathlib import Path
 
-from tests.infra.chart import read_container, read_pod
+from tests.infra.chart import CONTAINER, POD
 from tests.packaging.libraries import list_pinned, run_alone
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,11 +38,11 @@ def test_both_bases_have_one_python_and_libraries_come_by_their_checksums() -> N
 
 
 def test_the_image_runs_as_the_pod_does() -> None:
-    context, (port,) = read_pod()["spec"]["securityContext"], read_container()["ports"]
+    context, (port,) = POD["spec"]["securityContext"], CONTAINER["ports"]
 
     assert f"\nUSER {context['runAsUser']}:{context['runAsGroup']}\n" in DOCKERFILE
     assert f"\nEXPOSE {port['containerPort']}\n" in DOCKERFILE
-    assert "command" not in read_container()
+    assert "command" not in CONTAINER
 
 
 def test_what_is_copied_and_listed_is_all_that_the_exporter_needs(tmp_path: Path) -> None:
