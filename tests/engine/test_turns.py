@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
 
@@ -81,8 +82,10 @@ def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_w
 def test_no_task_begins_after_its_time_and_none_that_has_begun_holds_up_its_caller() -> None:
     crew, over, begun, before = Crew(), threading.Event(), list[None](), threading.enumerate()
 
+    tasks: list[Callable[[], object]] = [*[over.wait] * CALLS_AT_ONCE, lambda: begun.append(None)]
+
     crew.fork(over.wait)
-    answers = crew.run([*[over.wait] * CALLS_AT_ONCE, lambda: begun.append(None)], seconds=0.01)
+    answers = crew.run(tasks, seconds=0.01)
     over.set()
     for thread in set(threading.enumerate()).difference(before):
         thread.join()

@@ -55,6 +55,7 @@ OF_SPOT = change(SEVERAL_HOSTS, {labels.SPOT: "true"})
 TEMPLATES = {
     "4x4": SEVERAL_HOSTS,
     "2x2": ONE_HOST,
+    "2x4": a_body("2x4"),
     "2x4 of 8": a_body("2x4", chips=8),
     "1x1 of 1": a_body("1x1", chips=1),
     "none of 8": a_body(None, chips=8),
