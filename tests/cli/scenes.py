@@ -69,6 +69,8 @@ SCENES = {
     "pod names its pool": "pod selectors NODE_POOL=mine",
     "9x9": "pod shape topology=9x9",
     "half refused": "odd-part; wait 0",
+    "admitted": "has slices=2 listed=true gangs=[train]; pass 60",
+    "useless": "has slices=1; buy 0; come 0; pass 4000",
     "stopped": "wait 0; label tpu-provisioner MODE=no-create",
     "suspended": "jobset suspended=true; body",
     "queued": "jobset suspended=true; body kueue.x-k8s.io/queue-name tpu-queue",

@@ -1,12 +1,16 @@
 """`why` tells one history from many sources, each thing once, and says what it could not read."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import msgspec
 import pytest
 
 from cli.exit_codes import BadInput
-from cli.explanation.why import find_owner, parse_workload, read_logs
+from cli.explanation.why import find_owner, parse_workload, read_events, read_logs
 from shared.edges.connection import Connection
-from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kubernetes import JsonObject, KubernetesApi
+from shared.model.times import format_time
 from tests.builders import CLUSTER, NOW, a_pod
 from tests.cli.cli_world import NOWHERE, a_deployment, log_entries, run
 
@@ -26,6 +30,36 @@ def test_logs_are_asked_for_one_workload_of_one_day() -> None:
             "max_results": 500,
         }
     ]
+
+
+EVENTS = (
+    ("JobSet train", "Normal", "Made", "a", 2, "Made: a (2 times, the last 60 s later)"),
+    ("Pod train-0", "Warning", "Failed", "b", 1, "Failed: b"),
+    ("Pod train-1", "Warning", "Failed", "b", 1, ""),
+    ("Pod train-0", "Normal", "Pulled", "c", 1, ""),
+    ("Pod other-0", "Warning", "Failed", "d", 1, ""),
+    ("JobSet other", "Normal", "Made", "e", 1, ""),
+    ("Service train", "Normal", "Made", "f", 1, ""),
+    ("Pod other-0", "Warning", "NodePoolPending", "g", 1, ""),
+    ("Pod train-0", "Warning", "NodePoolPending", "h", 1, "NodePoolPending: h"),
+)
+"""About what, of which type, with which reason and message, how often; and what is told of it."""
+
+
+def test_of_events_those_of_the_workload_and_the_first_warnings_of_its_parts_are_told() -> None:
+    bodies = [
+        {"involvedObject": dict(zip(("kind", "name"), about.split(), strict=True)), "type": kind, "reason": reason}
+        | {"message": message, "count": count, "firstTimestamp": format_time(NOW)}
+        | {"lastTimestamp": format_time(NOW + 60)}
+        for about, kind, reason, message, count, _ in EVENTS
+    ]
+    api: Any = SimpleNamespace(read_each=lambda *_: map(JsonObject, bodies))
+
+    entries = [(each.about, each.text, each.bad) for each in read_events(api, "default", "train", logged=False)]
+    beside_logs = [each.text for each in read_events(api, "default", "train", logged=True)]
+
+    assert entries == [(about, text, kind == "Warning") for about, kind, *_, text in EVENTS if text]
+    assert beside_logs == [text for _, text, _ in entries if "NodePool" not in text], "the log has these"
 
 
 @pytest.mark.parametrize(

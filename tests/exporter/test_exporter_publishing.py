@@ -106,13 +106,14 @@ def test_what_gathers_during_a_batch_goes_out_together(post: Post) -> None:
 
 @pytest.mark.parametrize("error", [errors.Unavailable, errors.Throttled, errors.Denied, errors.NotFound])
 def test_a_failed_publish_is_tried_again_until_it_succeeds(
-    post: Post, error: type[errors.ProvisionerError]
+    post: Post, error: type[errors.ProvisionerError], caplog: pytest.LogCaptureFixture
 ) -> None:
     post.failures = [error("no"), error("no"), error("no")]
     post.start("a")
     post.wait_for("a")
     failures, of = "tpu_provisioner_exporter_publish_failures_total", {"reason": str(error.reason)}
     assert post.metrics.registry.get_sample_value(failures, of) == 3
+    assert [vars(each)["attempt"] for each in caplog.records if "tried again" in each.message] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("names", [["bad"], ["bad", "good", "better"], ["good", "bad", "better"], ["good", "bad"]])

@@ -142,12 +142,14 @@ ANSWERS: dict[str, Any] = {
     "expired-inside": Stream((event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}),)),
     "add": Stream((event("ADDED", a_leader("half", "151")),)),
     "a-again-and-b": Stream((event("MODIFIED", a_leader("a", "103")), event("ADDED", a_leader("b", "104")))),
+    "gone": Stream((event("DELETED", a_jobset("kept", "103")),)),
     "then-over": Stream((event("ADDED", over("over", "103")),)),
     "odd-then-over": Stream((event("MODIFIED", over("strange") | ODD), event("ADDED", over("over", "103")))),
 }
 OF_PODS = {
     "pages": "list a-and-a-token; list missed after token; demand a; demand missed",
-    "ended": "list nothing; watch ended; watch quiet from 150; ended 1",
+    "ended": "present 150; list nothing; watch ended; watch quiet from 150; ended 1; rewound 0",
+    "cut twice": "list nothing; watch cut-at-once; watch cut-at-once; list a; watch quiet; demand a",
     "cut between events": "list nothing; watch cut; watch add from 150; disconnected 1; demand half",
     "cut in an event": "list nothing; watch cut-in-an-event; watch add from 150; disconnected 1; demand half",
     "ended in an event": "list nothing; watch ended-in-an-event; watch add from 150; disconnected 1; demand half",
@@ -164,6 +166,7 @@ OF_PODS = {
 OF_JOBSETS = {
     "set back, ended": "present 149; list lost; watch ended; list kept; watch quiet from 90; rewound 1; gone lost",
     "set back, cut": "present 149; list lost; watch cut; list kept; watch quiet from 90; rewound 1; gone lost",
+    "a deletion": "list kept; watch gone from 90; gone kept",
     "not installed yet": "list absent; list absent; list over; absent 2; Completed listed",
     "unreadable beside others": (
         "list odd-and-over; watch odd-then-over; unreadable 2; Completed listed; Completed over"
@@ -204,11 +207,14 @@ def test_a_watch_goes_on_from_where_it_was_or_lists_again(
     assert [each.query.get("continue", "-") for each in following.listings] == tokens
     assert {reason: following.restarts(reason) for reason in counts} == counts
     assert following.metric("objects_unreadable_total") == unreadable
-    assert sum("object skipped" in each.message for each in caplog.records) == unreadable
+    assert sum("skipped" in each.message for each in caplog.records) == unreadable
     wait_until(lambda: not following.health.readiness()[1]["missing"])
 
 
-def test_it_lists_then_watches_what_a_selector_shows(following: Following) -> None:
+def test_it_lists_then_watches_what_a_selector_shows(
+    following: Following, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     following.start(LEADER_PODS, [Listing((a_leader("listed"),), version="100")])
     following.watched_from(1)
     (listing,), (watch,) = following.listings, following.kubernetes.asked("pods", watch=True)
@@ -217,6 +223,7 @@ def test_it_lists_then_watches_what_a_selector_shows(following: Following) -> No
     assert listing.query == selectors | {"limit": str(PAGE_SIZE)}
     opened = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": "100", "timeoutSeconds": "300"}
     assert watch.query == selectors | opened
+    assert [vars(each)["objects"] for each in caplog.records if each.message == "listed"] == [1]
 
 
 def test_silence_ends_a_watch_and_it_resumes(following: Following) -> None:
@@ -225,13 +232,19 @@ def test_silence_ends_a_watch_and_it_resumes(following: Following) -> None:
     assert following.restarts("silence") >= 1
 
 
+def test_a_watch_that_told_something_is_followed_by_the_next_without_a_pause(following: Following) -> None:
+    following.start(LEADER_PODS, [Listing()], [ANSWERS["ended"], Stream()])
+    following.watched_from(2)
+    assert following.follower._pauses.failures == 0
+
+
 def test_a_watch_that_ends_at_once_every_time_does_not_spin(following: Following) -> None:
     following.start(LEADER_PODS, [Listing()], [Stream((), END)])
     wait_until(lambda: following.follower._pauses.failures >= 5)
 
 
 def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_the_process(
-    following: Following, monkeypatch: pytest.MonkeyPatch
+    following: Following, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("exporter.watch.WAIT_SECONDS", 0.02)
     following.start(LEADER_PODS, [Refusal(503, "ServiceUnavailable", retry_after="600")])
@@ -242,6 +255,7 @@ def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_
 
     following.stop()
     assert len(following.listings) == 1
+    assert [vars(each)["pause_seconds"] for each in caplog.records] == [600]
 
 
 @pytest.mark.parametrize(
@@ -263,13 +277,20 @@ def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_com
     assert bool(warned) == (answer == "forbidden"), "only what an operator has to mend is a warning"
 
 
-@pytest.mark.parametrize(("kind", "ready"), [("JobSet", False), ("RayCluster", True)])
+@pytest.mark.parametrize(
+    ("kind", "answer", "reason", "ready"),
+    [
+        ("JobSet", "absent", "absent", False),
+        ("RayCluster", "absent", "absent", True),
+        ("JobSet", "forbidden", "denied", False),
+    ],
+)
 def test_only_without_a_kind_that_every_cluster_needs_it_is_not_ready(
-    following: Following, kind: str, ready: bool
+    following: Following, kind: str, answer: str, reason: str, ready: bool
 ) -> None:
-    following.start(partial(ObservedWorkloads, CLUSTER, get_kind(kind)), [ANSWERS["absent"]])
+    following.start(partial(ObservedWorkloads, CLUSTER, get_kind(kind)), [ANSWERS[answer]])
     following.health.role = Role.LEADER
 
-    wait_until(lambda: following.restarts("absent") >= 2)
+    wait_until(lambda: following.restarts(reason) >= 2)
 
     assert following.health.readiness()[0] == ready
