@@ -17,11 +17,11 @@ from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.jobset import JOBSET
 from shared.model import labels
 from shared.model.errors import Denied
-from shared.model.pools import Operation, PoolStatus
+from shared.model.pools import PoolStatus
 from shared.model.times import format_time
 from shared.model.workloads import Disk
 from standins.google.tests.fakegke_worlds import serving_google
-from tests.builders import CLUSTER, NOW, a_go_pool, a_jobset, a_pod, a_template
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_template
 from tests.cli.cli_world import NOWHERE, WorldApi, a_deployment
 from tests.contract.gke_world import ask
 from tests.engine.test_stories import Story
@@ -52,8 +52,8 @@ SCENES = {
     "no disks": "disk",
     "half served": "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50",
     "failed twice": (
-        "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50; ended create 0 60 20; "
-        "ended create 1-1 900 10 quota exceeded"
+        "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50; ended create 0 110 20; "
+        "ended create 1-1 950 10 quota exceeded"
     ),
     "a bad night": (
         "has slices=2 limit_chips=32; wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50; add nightly; "
@@ -172,24 +172,6 @@ class Stage(Story):
     def error(self, number: int, *words: str) -> None:
         """GKE says that a pool failed."""
         self.world.pool(number, status=PoolStatus.ERROR, error=" ".join(words))
-
-    def ended(self, verb: str, pool: int | str, ago: int, seconds: int, *words: str) -> None:
-        """An operation on a pool, or on another attempt of it, is over, perhaps with an error."""
-        number, _, attempt = str(pool).partition("-")
-        name, began = self.world.find_pool(int(number)), NOW - ago
-        operation = Operation(
-            pool=f"{name[:-1]}{attempt or name[-1]}",
-            creates=verb == "create",
-            ended=True,
-            error=" ".join(words),
-            began_at=began,
-            ended_at=began + seconds,
-        )
-        self.world.gke.operations.append(operation)
-
-    def go_pool(self) -> None:
-        """The Go program has left a pool."""
-        self.world.gke.pools["train-12345"] = a_go_pool()
 
     # --- the deployment ---
 

@@ -181,7 +181,6 @@ class FakeQueues:
         self.workloads: dict[str, QueuedWorkload] = {}
         self.marked: list[str] = []
         self.pauses: list[int | None] = []
-        self.flavor_error: Exception | None = None
         self.absent = False
 
     def queue(self, name: str = "train", kind: str = "JobSet", **fields: Any) -> None:
@@ -219,8 +218,7 @@ class FakeQueues:
         return [each for each in self.workloads.values() if each.owner.uid == owner_uid]
 
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
-        if self.flavor_error:
-            raise self.flavor_error
+        self.cluster.gke.note(f"get flavors of {queued.owner.name}")
         return self.cluster.workloads[queued.owner.kind, queued.namespace, queued.owner.name]
 
     def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:

@@ -9,9 +9,8 @@ from shared.engine.look import has_lost_nodes
 from shared.engine.reads import list_inventory, read_lists
 from shared.engine.reconcile import plan_for
 from shared.engine.wakes import work_on
-from shared.model.decisions import Reason
 from shared.model.errors import InvalidRequest
-from shared.model.pools import FillError, Machines, NodePool, Operation, PoolNode, PoolStatus
+from shared.model.pools import FillError, Machines, NodePool, PoolNode, PoolStatus
 from shared.model.workloads import Check, CheckState, SliceGroup, WorkloadView
 from shared.plan.plan import make_plan
 from shared.plan.scene import Ask, Fact, Plan, Scene, Word
@@ -93,24 +92,6 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
 
     assert len(world.gke.pools) == 1
     assert list_reasons(work) == ["limit_reached"]
-
-
-@pytest.mark.parametrize(
-    ("ending", "error", "successor"), [("0", "", "1u1"), ("0", "no capacity", "1"), ("2u2", "", "")]
-)
-def test_operations_tell_which_pools_that_are_gone_were_useless(ending: str, error: str, successor: str) -> None:
-    world = World()
-    (name,) = world.buy(0, age=5000)
-    world.gke.pools.clear()
-    pool, now = name.removesuffix("0") + ending, world.clock.time
-    made = Operation(pool=pool, creates=True, ended=True, error=error, began_at=now - 3600)
-    world.gke.operations += [made, Operation(pool=pool, creates=False, ended=True, began_at=now - 100)]
-
-    result = world.provision()
-
-    assert [done.pool.removeprefix(name[:-1]) for done in result.done] == [successor] * bool(successor)
-    reasons = [answer.reason for answer in result.plan.answers]
-    assert reasons == ([] if successor else [Reason.POOL_USELESS])
 
 
 def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:

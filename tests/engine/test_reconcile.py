@@ -14,12 +14,12 @@ from shared.engine.look import Look
 from shared.engine.reconcile import explain_refusal
 from shared.engine.tell import WORDS, explain_answer, note
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import Busy, Rejected
+from shared.model.errors import Busy
 from shared.model.pools import PoolShape, PoolStatus
 from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_go_pool
+from tests.builders import CLUSTER, JOBSET_UID, NOW
 from tests.engine.fake_ports import CHECK
-from tests.engine.world import World, list_reasons
+from tests.engine.world import World
 
 PLAN = Path(__file__).parents[2] / "shared/plan"
 
@@ -69,17 +69,11 @@ def test_a_refusal_says_what_could_not_be_done(verb: Verb, words: str) -> None:
     assert outcome.error is not None
 
 
-def over() -> tuple[World, str]:
-    """A JobSet that has completed, with one pool."""
+def test_a_delete_makes_few_reads_and_reads_the_pods_last() -> None:
     world = World()
     (name,) = world.run_all()
-    world.finish(replicas=1)
+    world.finish()
     world.take_calls()
-    return world, name
-
-
-def test_a_delete_makes_few_reads_and_reads_the_pods_last() -> None:
-    world, name = over()
     world.collector.tick()
 
     calls = world.take_calls()
@@ -92,53 +86,6 @@ def test_a_delete_makes_few_reads_and_reads_the_pods_last() -> None:
     hosts = sum(call.startswith("list pods on ") for call in ours)
     assert hosts == 4
     assert len(ours) - 2 - (hosts - 1) <= 8, ours
-
-
-# --- the proof of the cluster
-
-
-@pytest.mark.parametrize("status", ["RUNNING", "ERROR"])
-def test_a_go_pool_is_proven_by_a_node_of_its_own_and_one_that_failed_by_any_node(status: str) -> None:
-    world, go = World(), a_go_pool(status=status)
-    world.finish(replicas=1)
-    for name in (go.name, "static"):
-        world.gke.pools[name] = go
-        world.pool(name, name=name, machine_type="ct6e-standard-4t", topology="4x4", maximum=4)
-    world.pool("static", status=PoolStatus.RUNNING, labels={})
-    assert list_reasons(world.collector.tick()) == ["cluster_unproven"]
-
-    world.come("static", ready=1)
-    world.collector.tick()
-    assert world.list_deleted() == [go.name] * (status == "ERROR")
-    world.cluster.nodes.clear()
-    if status == "RUNNING":
-        world.come(go.name)
-        world.collector.tick()
-    assert world.list_deleted() == [go.name]
-
-
-@pytest.mark.parametrize(
-    ("how", "state"), [("never", "Rejected"), ("elsewhere", "Retry"), ("topology", "Retry"), ("kind", "Retry")]
-)
-def test_what_can_never_be_served_is_rejected_and_what_is_not_ours_given_back(how: str, state: str) -> None:
-    world = World(gangs=["train"])
-    key = ("JobSet", "default", "train")
-    jobset = world.cluster.workloads[key]
-    if how == "never":
-        group = structs.replace(jobset.groups[0], template=structs.replace(jobset.groups[0].template, chips=3))
-        world.cluster.workloads[key] = structs.replace(jobset, groups=(group,))
-    elif how == "elsewhere":
-        world.cluster.workloads[key] = structs.replace(jobset, managed_elsewhere=True)
-    elif how == "topology":
-        world.queues.flavor_error = Rejected(Reason.DEMAND_LEFT_TO_GKE, "a topology")
-    else:
-        world.queues.queue("train", kind="LeaderWorkerSet")
-
-    world.provisioner.tick()
-
-    assert world.queues.state().state == state
-    assert world.queues.state().message
-    assert not world.gke.pools
 
 
 def test_a_check_is_marked_active_once() -> None:

@@ -13,13 +13,11 @@ from shared.engine.outside import Role
 from shared.engine.wakes import Tick, Work
 from shared.model.pools import PoolStatus
 from tests.builders import JOBSET_UID
-from tests.engine.world import ERRORS, EXCLUSIVE, Function, World, list_reasons
+from tests.engine.world import ERRORS, TEMPLATES, Function, World, list_reasons
 from tests.rows import read_table, rows
 
 FILE = str(Path(__file__).parent / "stories.yaml")
-WORDS: dict[str, Any] = {"true": True, "false": False, "exclusive": EXCLUSIVE} | {
-    each: each for each in PoolStatus
-}
+WORDS: dict[str, Any] = {"true": True, "false": False} | TEMPLATES | {each: each for each in PoolStatus}
 
 
 def read_word(text: str) -> Any:

@@ -17,10 +17,11 @@ from shared.engine.reconcile import Run, reconcile
 from shared.engine.wakes import Tick, Work, tick, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
 from shared.model import errors, labels
+from shared.model.decisions import Reason
 from shared.model.messages import EndedOperation
 from shared.model.needs import Tier, Way
 from shared.model.pools import Operation, PoolNode, PoolStatus
-from tests.builders import CLUSTER, IN_ONE_POOL, JOBSET_UID, NOW, a_jobset, a_pod, a_template, settings
+from tests.builders import CLUSTER, IN_ONE_POOL, JOBSET_UID, NOW, a_go_pool, a_jobset, a_pod, a_template, settings
 from tests.clocks import StepClock
 from tests.engine.fake_ports import FakeCluster, FakeGke, FakeQueues, OneThread
 
@@ -32,10 +33,11 @@ ERRORS: dict[str, Exception] = {
     "invalid": errors.InvalidRequest("Invalid value for field X"),
     "unavailable": errors.Unavailable("no answer"),
     "denied": errors.Denied("no right"),
+    "left": errors.Rejected(Reason.DEMAND_LEFT_TO_GKE, "a topology"),
     "absent": errors.KindAbsent("the cluster does not know jobsets"),
 }
 ZONES = ("us-east5-b", "us-east5-a")
-EXCLUSIVE = a_template(topology_terms=IN_ONE_POOL)
+TEMPLATES = {"exclusive": a_template(topology_terms=IN_ONE_POOL), "of-3-chips": a_template(chips=3)}
 LIST = (CapacityPolicy(ways=tuple(Way(Tier.ON_DEMAND, zone) for zone in ZONES)),)
 
 
@@ -89,7 +91,7 @@ class World:
         self.cluster = FakeCluster(self.gke)
         self.restart()
         self.key = Key(CLUSTER, "JobSet", "default", "train")
-        self.plain: dict[str, Any] = {"replicas": slices} | ({"template": EXCLUSIVE} if warm else {})
+        self.plain: dict[str, Any] = {"replicas": slices} | ({"template": TEMPLATES["exclusive"]} if warm else {})
         self.set_jobset(**self.plain)
         self.queues = FakeQueues(self.cluster, self.clock)
         for name in gangs:
@@ -208,13 +210,13 @@ class World:
 
     # --- what Kueue does ---
 
-    def hold(self, seconds: str | int = "", name: str = "train") -> None:
+    def hold(self, seconds: str | int = "", **fields: Any) -> None:
         """A suspended workload says for how long a part of its pools is held; `none` is a blank."""
         marks = {labels.CAPACITY_CHECK_SECONDS: str(seconds).replace("none", "")} if seconds else {}
-        self.suspend(name=name, marks=marks)
+        self.suspend(marks=marks, **fields)
 
-    def queue(self) -> None:
-        self.queues.queue()
+    def queue(self, **fields: Any) -> None:
+        self.queues.queue(**fields)
 
     def lose_quota(self) -> None:
         self.queues.workloads["train"] = structs.replace(self.queues.workloads["train"], holds_quota=False)
@@ -259,12 +261,30 @@ class World:
     def show(self) -> None:
         self.gke.hidden.clear()
 
-    def operation(self, pool: int, state: str) -> None:
-        """GKE's operations show the create of a pool: it runs, has ended, or ended in an error."""
-        name, now, ended = self.find_pool(pool), self.clock.time, state != "runs"
-        error, ended_at = state if state.isupper() else "", now if ended else None
-        run = Operation(pool=name, creates=True, ended=ended, error=error, began_at=now, ended_at=ended_at)
-        self.gke.operations = [run]
+    def go_pool(self, status: str = "RUNNING", name: str = "train-12345") -> None:
+        """The Go program has left a pool."""
+        self.gke.pools[name] = structs.replace(a_go_pool(name, status=status), topology="4x4")
+        self.gke.names.append(name)
+
+    def runs(self, pool: int) -> None:
+        """GKE's operations show a create that runs."""
+        run = Operation(pool=self.find_pool(pool), creates=True, ended=False, began_at=self.clock.time)
+        self.gke.operations.append(run)
+
+    def ended(self, verb: str, pool: int | str, ago: int = 0, seconds: int = 0, *words: str) -> None:
+        """They show that one on a pool, or on another attempt of it, ended, perhaps in an error."""
+        number, _, attempt = str(pool).partition("-")
+        name, began = self.find_pool(int(number)), self.clock.time - ago
+        operation = Operation(
+            pool=f"{name[:-1]}{attempt or name[-1]}",
+            creates=verb == "create",
+            ended=True,
+            error=" ".join(words),
+            began_at=began,
+            ended_at=began + seconds,
+        )
+        before = [each for each in self.gke.operations if each.ended]
+        self.gke.operations = [*before, operation]
 
     # --- what happens to calls and in the process ---
 
