@@ -17,7 +17,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Busy
 from shared.model.pools import PoolShape, PoolStatus
 from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
-from tests.builders import CLUSTER, JOBSET_UID, NOW
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod
 from tests.engine.fake_ports import CHECK
 from tests.engine.world import World
 
@@ -47,13 +47,15 @@ def look_at(**scene: Any) -> Look:
     return Look(key=Key(CLUSTER, "JobSet", "default", "train"), scene=Scene(now=NOW, **scene), began_at=NOW)
 
 
-def test_an_answer_quotes_what_gke_says_of_a_pool_without_machines() -> None:
+def test_an_answer_quotes_what_gke_says_of_a_pool_without_machines_and_the_scheduler_of_a_pod() -> None:
     listed: dict[str, Any] = {"name": "p", "status": PoolStatus.RUNNING, "shape": PoolShape(""), "node_labels": {}}
     short = Pool(**listed, word=Word.CAUSE, cause="ZONE_RESOURCE_POOL_EXHAUSTED")
 
-    decision = explain_answer(Answer(Reason.PAUSED), look_at(pools=(short,)))
+    look = look_at(pools=(short,))
+    look.pods = [a_pod(scheduler_message="no room")]
 
-    assert decision.message.endswith(": ZONE_RESOURCE_POOL_EXHAUSTED")
+    assert explain_answer(Answer(Reason.PAUSED), look).message.endswith(": ZONE_RESOURCE_POOL_EXHAUSTED")
+    assert explain_answer(Answer(Reason.POD_UNPLACED), look).message.endswith(" (the scheduler says: no room)")
 
 
 @pytest.mark.parametrize(
