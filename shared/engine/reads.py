@@ -51,7 +51,7 @@ def list_inventory(cluster: str, ports: Ports) -> Inventory:
     """Return the pools of a cluster, and let the list stand for the creates that it shows."""
     began_at, pools = ports.clock.now(), ports.pools.list(cluster)
     by_owner: dict[WorkloadName, list[NodePool]] = defaultdict(list)
-    strangers = defaultdict[str, list[int]](list)
+    strangers: dict[str, list[int]] = defaultdict(list)
     for pool in pools:
         owner = find_owner(pool, ports.settings)
         if owner is not None:

@@ -151,7 +151,8 @@ class Run(Struct):
 
         One that fails stops no other.
         """
-        late, refused = list[Act](), list[Act]()
+        late: list[Act] = []
+        refused: list[Act] = []
         tasks = [partial(send, act, look, self.ports) for act in acts]
         results = self.ports.crew.run(tasks, seconds=ACT_SECONDS)
         for act, result in zip(acts, results, strict=True):

@@ -191,8 +191,8 @@ def tell(
     A tick says nothing again that stays as it is, and leaves nothing out that still is so. No Event
     is written again a short time later in the same words.
     """
-    news, now = list[Outcome](), look.scene.now
-    notices = ports.books[look.key.cluster].notices
+    news: list[Outcome] = []
+    now, notices = look.scene.now, ports.books[look.key.cluster].notices
     for outcome in outcomes:
         reason, message = outcome.decision.reason, outcome.decision.message
         about = outcome.pod or look

@@ -108,7 +108,8 @@ class Crew:
         self, tasks: Mapping[K, Callable[[], T]], *, seconds: float = REQUEST_SECONDS
     ) -> tuple[dict[K, T], dict[K, Exception]]:
         """Return what tasks returned, and the errors of the others, by their keys."""
-        values, errors = dict[K, T](), dict[K, Exception]()
+        values: dict[K, T] = {}
+        errors: dict[K, Exception] = {}
         answers = self.run(list(tasks.values()), seconds=seconds)
         for key, each in zip(tasks, answers, strict=True):
             if isinstance(each, Exception):

@@ -91,7 +91,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     """Until when a terminating pod is waited for, in unix seconds; None: without a bound."""
 
 
-class Asks(Struct, frozen=True):
+class Asks(Struct, frozen=True, cache_hash=True):
     """What a pod asks of its node: the spec's words, and what the live pod adds to them."""
 
     shape: PoolShape

@@ -152,7 +152,7 @@ def _count_askers(group: SliceGroup, live: Sequence[Place]) -> Counter[str]:
 def _share(counts: Counter[str], group: SliceGroup, own: str) -> dict[str, int]:
     """Return how many slices, or pods of an elastic group, ask the same by the spec."""
     left = max(group.replicas - (0 if group.elastic else group.over), 0)
-    shares = Counter[str]()
+    shares: Counter[str] = Counter()
     for key, number in counts.most_common():
         shares[key] = min(number, left)
         left -= shares[key]
@@ -297,7 +297,8 @@ def _view_pods(
 ) -> tuple[tuple[Pod, ...], tuple[tuple[PodView, Decision], ...]]:
     """Return the pods in the words of the plan, and those that wait for what no need gives."""
     usual = {group: answer for (group, _, _), answer in reversed(list(answers.items()))}
-    views, refusals = list[Pod](), list[tuple[PodView, Decision]]()
+    views: list[Pod] = []
+    refusals: list[tuple[PodView, Decision]] = []
     for each in places:
         # A pod beyond the spec, for example of an index that a running Job has left.
         answer = answers.get(each.part) or usual.get(each.part[0])

@@ -58,7 +58,8 @@ class _Index:
             self._by_label.setdefault(rarest, []).append(asks)
 
     def find(self, pool: Pool) -> Iterator[Asks]:
-        for label in (None, *pool.node_labels.items()):
+        own = () if self._by_label.keys() == {None} else pool.node_labels.items()
+        for label in (None, *own):
             for asks in self._by_label.get(label, ()):
                 if fits(pool, asks):
                     yield asks

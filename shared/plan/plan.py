@@ -61,7 +61,9 @@ def make_plan(scene: Scene) -> Plan:
 
 def _make_plan(census: Census) -> Plan:
     scene, life = census.scene, find_life(census.scene)
-    draft, takes, spare = _Draft(Means(scene.room, scene.slots)), list[Act](), frozenset[str]()
+    draft = _Draft(Means(scene.room, scene.slots))
+    takes: list[Act] = []
+    spare: frozenset[str] = frozenset()
     if life == Life.OVER:
         takes = plan_ends(census)
     elif life == Life.RESTS:
@@ -121,7 +123,7 @@ def _plan_adds(census: Census, draft: _Draft) -> None:
 
 def _list_lacking(census: Census) -> list[tuple[Need, list[Slice]]]:
     """Return each need with its slices that lack a pool, or those only that others wait for."""
-    lacking = {need.key: list[Slice]() for need in census.scene.needs}
+    lacking: dict[str, list[Slice]] = {need.key: [] for need in census.scene.needs}
     for want in census.demanded.unserved:
         lacking[want.need.key] += [want] * want.places.isdisjoint(census.mixed)
     pairs = [(need, lacking[need.key]) for need in census.scene.needs]

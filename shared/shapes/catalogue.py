@@ -22,6 +22,7 @@ import math
 import pkgutil
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
@@ -188,6 +189,7 @@ class Room(Struct, frozen=True, kw_only=True):
     disk_gb: int = DISK_GB_MAX  # the largest boot disk
 
 
+@lru_cache
 def measure_allocatable(machine: Machine, room: Room) -> tuple[int, int]:
     """Return the thousandths of a vCPU and the bytes that a machine leaves to workloads."""
     cpu = machine.cpus * 1000 - _sum_reserved(machine.cpus, _RESERVED_CPU)
