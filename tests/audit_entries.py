@@ -4,8 +4,9 @@ First and last entry follow recordings of GKE's own log: https://github.com/Goog
 ``test/logs/gke_audit/nodepool_creation_{started,finished}.yaml``.
 """
 
-import json
 from typing import Any
+
+import msgspec
 
 from shared.model.messages import Message
 from shared.model.names import build_name
@@ -60,4 +61,4 @@ def an_entry(
 
 def as_message(entry: object) -> Message:
     """The message of an entry, or of any JSON in its place."""
-    return Message(json.dumps(entry).encode(), {"logging.googleapis.com/timestamp": "2027-01-15T08:00:00.5Z"})
+    return Message(msgspec.json.encode(entry), {"logging.googleapis.com/timestamp": "2027-01-15T08:00:00.5Z"})

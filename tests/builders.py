@@ -5,10 +5,10 @@ hosts of four chips), whose leader pod the scheduler has called unschedulable.
 """
 
 import base64
-import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from google.cloud.container_v1.types import NodePool as NodePoolMessage
 from google.protobuf import json_format
 from msgspec import structs
@@ -243,4 +243,4 @@ def a_push(message: Event | Message, *, delivery_attempt: int | None = 1) -> byt
     }
     if delivery_attempt is not None:
         envelope["deliveryAttempt"] = delivery_attempt
-    return json.dumps(envelope).encode()
+    return msgspec.json.encode(envelope)

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from unittest.mock import patch
 
 from greenlet import GreenletExit
@@ -332,7 +332,11 @@ def prepared() -> Iterator[None]:
     gc.freeze()
     gc.set_threshold(OBJECTS_MAX)
     try:
-        with patch.object(pods, "make_key", make_key), patch.object(wanted, "make_key", make_key):
+        with (
+            patch.object(pods, "make_key", make_key),
+            patch.object(wanted, "make_key", make_key),
+            patch.object(cached_property, "__get__", _read_once),
+        ):
             yield
     finally:
         gc.set_threshold(*thresholds)
@@ -340,6 +344,13 @@ def prepared() -> Iterator[None]:
         logging.disable(disabled)
         log.propagate = propagates
         log.removeHandler(watch)
+
+
+def _read_once(field: Any, instance: Any, _owner: object = None) -> Any:
+    """Stands for the method of `cached_property` without its lock, as it is from Python 3.12 on."""
+    if instance is None:
+        return field
+    return instance.__dict__.setdefault(field.attrname, field.func(instance))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from shared.kinds import jobset
 from shared.model import labels
@@ -128,8 +132,13 @@ class Pool:
 
 
 def read_body(cluster: str, body: Mapping[str, Any], now: float) -> Pool:
-    """Return the pool that a request asks for, before it has any machine."""
-    listed, autoscaling = read_created(body), body.get("autoscaling") or {}
+    """Return the pool that a request asks for, before it has any machine.
+
+    Bodies that differ in name and labels only are read once.
+    """
+    config, autoscaling = body["config"], body.get("autoscaling") or {}
+    plain = _read_plain(msgspec.json.encode({**body, "name": "plain", "config": config | {"labels": {}}}))
+    listed = replace(plain, name=body["name"], labels=config["labels"])
     return Pool(
         cluster=cluster,
         listed=listed,
@@ -140,3 +149,8 @@ def read_body(cluster: str, body: Mapping[str, Any], now: float) -> Pool:
         whole=listed.owner is None or listed.owner.slot != ELASTIC_SLOT,
         autoscaled=listed.autoscaled,
     )
+
+
+@lru_cache
+def _read_plain(body: bytes) -> NodePool:
+    return read_created(msgspec.json.decode(body))

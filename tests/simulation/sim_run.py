@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from tests.simulation.sim_cluster import SimCluster
 
 TICK_SECONDS = 60.0
-FIRST_TICKS = 5  # so many ticks come each minute when nothing fails any more
-TICK_SECONDS_MAX = 960.0
+FIRST_TICKS = 3  # so many ticks come each minute when nothing fails any more
 REST_SECONDS_MAX = 4 * 3600.0
 LEFT_SECONDS_MAX = 3600.0  # so much longer ticks come while each leaves something to the next
 CALM_SECONDS = 4200.0  # longer than the longest pause, and than all patience
+TICK_SECONDS_MAX = CALM_SECONDS / 4
 
 
 @dataclass(slots=True)

@@ -52,7 +52,8 @@ class VirtualTime:
             task = Task(self._take_work, self._main)
             self._tasks.append(task)
         task.work, task.owner, task.call_began = work, owner, call_began
-        self.at(self.now, task)
+        self._count += 1
+        heappush(self._queue, (self.now, self._count, task))
 
     def _take_work(self) -> None:
         """Do one work after the other as the running task."""
@@ -95,7 +96,9 @@ class VirtualTime:
 
     def fork(self, work: Callable[[], T]) -> Callable[[], T]:
         """Begin a work beside the calling task; the answer waits for its result."""
-        results, errors, waiting = list[T](), list[BaseException](), list[Task]()
+        results: list[T] = []
+        errors: list[BaseException] = []
+        waiting: list[Task] = []
 
         def run() -> None:
             try:
