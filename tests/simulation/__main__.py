@@ -14,7 +14,6 @@ from tests.simulation.safeties import SAFETIES
 
 
 def main() -> int:
-    """Run the simulator; return 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="tests.simulation", description=__doc__)
     parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
     parser.add_argument("--processes", type=int, help="default: one for each core")

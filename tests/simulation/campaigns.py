@@ -24,15 +24,12 @@ NAMES = re.compile(r"[a-z0-9-]+-[a-z2-7]{11}-\w+|\bw\d\S*|team-pool\S*|\d+")
 
 @dataclass(slots=True)
 class Figures:
-    """What the scenarios of some seeds show."""
-
     scenarios: int = 0
     seconds: float = 0.0  # of all processes together
     counts: Counter[str] = field(default_factory=Counter)
     violated: dict[str, list[int]] = field(default_factory=dict)  # seeds by what is violated
 
     def add(self, other: Figures) -> None:
-        """Take in what other seeds show."""
         self.scenarios += other.scenarios
         self.seconds += other.seconds
         self.counts.update(other.counts)
@@ -46,7 +43,6 @@ def list_violated(violations: list[Violation]) -> list[str]:
 
 
 def run_seeds(seeds: range) -> Figures:
-    """Run the scenarios of some seeds in this process."""
     figures, began = Figures(scenarios=len(seeds)), time.process_time()
     with prepared():
         for seed in seeds:

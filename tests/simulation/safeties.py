@@ -63,7 +63,6 @@ def list_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def read_story(row: dict[str, Any]) -> Scenario:
-    """Return the scenario of a row."""
     ticks = [float(at) for first, last in row.get("ticks", TICKS) for at in range(first, last + 1, 30)]
     return msgspec.convert(row | {"ticks": ticks}, Scenario)
 

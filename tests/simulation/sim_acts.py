@@ -66,11 +66,9 @@ class OnCluster:
             self.cluster.kueue.see(made)
 
     def queue(self) -> None:
-        """Let a suspended workload wait in Kueue's queue."""
         self.create()
 
     def bystander(self) -> None:
-        """Let there be a pool of a team."""
         self.add_pool(f"team-pool-{self.act.name}", {"team": "a"}, SHAPES["one"], failed=self.act.flag)
 
     def add_pool(self, name: str, marks: dict[str, str], shape: Shape, *, failed: bool = False) -> None:
@@ -94,7 +92,6 @@ class OnCluster:
             self.world.gke.fill(pool)
 
     def exporter_down(self) -> None:
-        """Let the exporter be away for a while."""
         exporter = self.world.exporters[self.cluster.name]
         exporter.stop()
         self.world.time.after(float(self.act.count), exporter.start)
@@ -107,7 +104,6 @@ class OnCluster:
         self.world.time.after(float(self.act.count), partial(setattr, cluster, "stop_mode", ""))
 
     def replay(self) -> None:
-        """Let all messages come again."""
         self.world.replay()
 
     def rubbish(self) -> None:
@@ -126,7 +122,6 @@ class OnWorkload(OnCluster):
     made: Workload
 
     def again(self, **changes: object) -> OnCluster:
-        """Return the act that creates a workload like this one."""
         shape = f"{self.made.shape.name}+spot" if self.made.spot else self.made.shape.name
         like = Act(0.0, "create", self.act.cluster, self.made.name, self.made.kind, shape)
         return OnCluster(self.world, self.cluster, replace(like, **changes))  # type: ignore[arg-type]
@@ -171,19 +166,16 @@ class OnWorkload(OnCluster):
             self.cluster.suspend(made, says=not self.act.flag)
 
     def resume(self) -> None:
-        """Let it go on."""
         if self.made.suspended and not self.made.queued:
             self.cluster.resume(self.made)
 
     def scale(self) -> None:
-        """Let it have another number of replicas."""
         made, count = self.made, self.act.count
         if made.can("scale") and made.replicas != count and (made.kind != "StatefulSet" or made.elastic):
             made.replicas = count
             self._edit()
 
     def respec(self) -> None:
-        """Let it ask for another shape."""
         if self.made.can("scale"):
             self.made.shape = SHAPES[OTHER[self.made.shape.name]]
             self._edit()
@@ -231,7 +223,6 @@ class OnWorkload(OnCluster):
         self.cluster.note_workload(made)
 
     def evict(self) -> None:
-        """End one of its pods."""
         pods = [pod for pod in self.cluster.list_pods_of(self.made) if pod.live]
         if pods:
             self.cluster.end_pod(pods[self.act.count % len(pods)], self.world.rng.random() * 30)
@@ -273,7 +264,6 @@ class OnWorkload(OnCluster):
             self.world.gke.set_status(pool, status, "an instance group reports errors")
 
     def remove_pool(self) -> None:
-        """Let a person delete a pool."""
         for pool in self._list_pools()[:1]:
             if pool.status not in (PoolStatus.STOPPING, PoolStatus.PROVISIONING):
                 self.world.gke.stop(pool)
@@ -293,5 +283,4 @@ class OnWorkload(OnCluster):
             self.add_pool(name, a_go_pool(jobset=made.name).labels, made.shape, failed=self.act.flag)
 
     def static_pool(self) -> None:
-        """Let an operator make a pool on which the workload may run."""
         self.add_pool(f"static-{self.made.name}-{self.act.at:.0f}", {"made-by": "operator"}, self.made.shape)

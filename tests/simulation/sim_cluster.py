@@ -32,8 +32,6 @@ FIXED_NAMES = ("StatefulSet", "LeaderWorkerSet", "Pod")
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One node as it is now."""
-
     view: PoolNode  # what the API says of it
     pool: Pool
     labels: dict[str, str]
@@ -44,7 +42,6 @@ class Node:
 
     @property
     def name(self) -> str:
-        """Return its name, which never changes."""
         return self.view.name
 
     def leave(self, pod: SimPod, now: float) -> None:
@@ -53,14 +50,11 @@ class Node:
         self.pool.left_at = now
 
     def stop(self) -> None:
-        """Let it be Ready no more."""
         self.view = replace(self.view, ready=False, ready_at=None)
 
 
 @dataclass(slots=True, eq=False)
 class SimPod:
-    """One pod as it is now."""
-
     plan: PodPlan
     workload: Workload
     body: Json  # as the API had it first
@@ -74,7 +68,6 @@ class SimPod:
 
     @property
     def units(self) -> int:
-        """Return its chips or GPUs."""
         return self.view.template.units
 
     @property
@@ -111,7 +104,6 @@ class SimCluster:
     # --- workloads --------------------------------------------------------------------------------
 
     def add_workload(self, made: Workload) -> None:
-        """Let a workload exist, and its pods come."""
         self.workloads[made.kind, made.name] = made
         self.note_workload(made)
 
@@ -143,13 +135,11 @@ class SimCluster:
             self.world.time.after(1.0, say)
 
     def resume(self, made: Workload) -> None:
-        """Let a suspended workload go on."""
         made.suspended, made.suspended_since, made.generation = False, None, made.generation + 1
         made.changed_at = self.world.time.now
         self.note_workload(made)
 
     def remove_workload(self, made: Workload) -> None:
-        """Take a workload away; its pods follow."""
         if self.workloads.get((made.kind, made.name)) is made:
             del self.workloads[made.kind, made.name]
         self.gone_at[made.uid] = self.world.time.now
@@ -161,7 +151,6 @@ class SimCluster:
         self._reconcile(made)
 
     def find_workload(self, name: str) -> Workload | None:
-        """Return the workload of a name, whatever its kind."""
         return next((made for (_, each), made in self.workloads.items() if each == name), None)
 
     def find_owner(self, pool: Pool) -> Workload | None:
@@ -253,7 +242,6 @@ class SimCluster:
         self.world.note_change()
 
     def remove_pod(self, pod: SimPod) -> None:
-        """Take a pod away at once."""
         if self.pods.pop(pod.view.uid, None) is None:
             return
         if self.waiting.pop(pod.view.uid, None) is not None:
@@ -271,7 +259,6 @@ class SimCluster:
     # --- nodes ------------------------------------------------------------------------------------
 
     def add_node(self, pool: Pool, name: str) -> None:
-        """Let a node join."""
         self.nodes[name] = self.build_node(pool, name)
         self.world.note_change()
         self.schedule_soon()
@@ -283,7 +270,6 @@ class SimCluster:
         self.schedule_soon()
 
     def build_node(self, pool: Pool, name: str) -> Node:
-        """Return a new node of a pool."""
         listed, now = pool.listed, self.world.time.now
         marks = listed.node_labels | SINGLE_HOSTS[listed.machine_type].selectors
         if listed.topology:

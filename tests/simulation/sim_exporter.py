@@ -54,18 +54,15 @@ class SimExporter:
             self._publish(self._pods[pod.kind.name].see(build_pod(pod)))
 
     def lose_pod(self, pod: SimPod) -> None:
-        """Show that a pod left the watch."""
         if self.up and pod.kind:
             gone = WatchedPod(metadata=ObjectMeta(uid=pod.view.uid))
             self._publish(self._pods[pod.kind.name].lose(gone))
 
     def see_workload(self, made: Workload) -> None:
-        """Show a workload as it is now."""
         if self.up and made.kind in self._workloads:
             self._publish(self._workloads[made.kind].see(made.view))
 
     def lose_workload(self, made: Workload) -> None:
-        """Show that a workload is gone."""
         if self.up and made.kind in self._workloads:
             self._publish(self._workloads[made.kind].lose(made.view))
 

@@ -90,7 +90,6 @@ class FaultTable:
         self.struck = 0
 
     def arm(self, fault: Fault) -> None:
-        """Let a fault strike from now on."""
         if fault.kind in WINDOWS:
             self._open.append(fault)
             if fault.kind not in STILL or fault.seconds:
@@ -175,5 +174,4 @@ class FaultTable:
         return any(not each.method or zone[-1] in each.method for each in dry)
 
     def lasts(self, cluster: str, *kinds: str) -> bool:
-        """Return whether a fault of some kinds lasts in a cluster."""
         return any(each.kind in kinds and CLUSTERS[each.cluster] == cluster for each in self._open)

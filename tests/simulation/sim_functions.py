@@ -51,11 +51,9 @@ class SimClock:
         self._time = world.time
 
     def now(self) -> float:
-        """Return unix seconds."""
         return self._time.now
 
     def pause(self, seconds: float) -> None:
-        """Let others go on for so long."""
         self._time.pause(seconds)
 
 
@@ -161,11 +159,9 @@ class SimCrew(Crew):
         self.time = time
 
     def fork(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Begin a read beside the caller's next one."""
         return self.time.fork(task)
 
     def run(self, tasks: Sequence[Callable[[], T]], *, seconds: float) -> list[T | Exception]:
-        """Return what each task returned or raised, in their order."""
         until = self.time.now + seconds
         works = [partial(self._begin, task, until) for task in tasks]
         if len(works) == 1:  # nothing to interleave: no task of its own
@@ -178,8 +174,6 @@ class SimCrew(Crew):
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """One instance of a function."""
-
     ports: Ports
     release: int = 0
 
@@ -250,12 +244,9 @@ class Functions:
             live[live.index(instance)] = self._start(role, instance.release, instance.ports.settings)
 
     def push(self, role: Role, body: bytes, label: str, answered: Callable[[int], None]) -> None:
-        """Push a message to one of a function's instances."""
         self._run(role, f"{role} ({label})", lambda ports: deliver(role, body, ports).status, answered)
 
     def tick(self, role: Role, cluster: str) -> None:
-        """Let the scheduler call one of a function's instances."""
-
         def work(ports: Ports) -> int:
             status = deliver_tick(role, cluster, ports)[0].status
             self.ticks_to_repeat += status != 200
@@ -308,7 +299,6 @@ def build_settings(scenario: Scenario, choice: int = 0) -> Settings:
 
 
 def _build_way(zone: str, tier: str) -> Way:
-    """Return the item of a list for one zone."""
     if tier == "reservation":
         return Way(Tier.RESERVATION, zone, Reservation(name=f"held-{zone[-1]}"))
     return Way(Tier.FLEX_START if tier == "flex-start" else Tier.ON_DEMAND, zone)

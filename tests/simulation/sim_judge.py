@@ -50,7 +50,6 @@ class Judge:
         """When pools of a cluster were deleted without a word of their owner."""
 
     def report(self, invariant: str, text: str) -> None:
-        """Note a violation."""
         violation = Violation(invariant, text, self._now - START)
         self._world.tell(f"VIOLATION {violation}")
         self.violations.append(violation)
@@ -269,7 +268,6 @@ class Judge:
             self.figures["changes after the look"] += 1
 
     def see_delete(self, pool: Pool) -> None:
-        """Judge a delete that GKE accepts now."""
         self.figures["deletes"] += 1
         self.see_change("delete", pool, adds=False)
         for pod in self._home(pool).list_holders(pool):
@@ -415,7 +413,6 @@ class Judge:
             self.report("no message lost", f"it was refused too often: {text}")
 
     def _may_fail(self, *kinds: str) -> bool:
-        """Return whether a fault of some kinds may have struck by now."""
         return any(each.kind in kinds and each.at <= self._now - START for each in self._world.scenario.faults)
 
     def _has_done(self, *verbs: str, name: str) -> bool:

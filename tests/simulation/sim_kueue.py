@@ -27,8 +27,6 @@ AGAIN_SECONDS = (30.0, 300.0, 900.0)  # when Kueue may admit an evicted workload
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One Workload of Kueue."""
-
     made: Workload
     waits_until: float = 0.0  # Kueue does not admit it before
     reserved_at: float | None = None
@@ -56,7 +54,6 @@ class Kueue:
         """By the UID of the owner."""
 
     def see(self, made: Workload) -> None:
-        """Queue a workload."""
         self.entries[made.uid] = Entry(made)
         self._soon()
 

@@ -27,8 +27,6 @@ DEFAULT_POOL = NodePool(name="default-pool", status=PoolStatus.RUNNING, machine_
 
 @dataclass(slots=True, eq=False)
 class Pool:
-    """One pool as it is now."""
-
     cluster: str
     listed: NodePool  # as GKE lists it
     made_at: float
@@ -54,22 +52,18 @@ class Pool:
 
     @property
     def name(self) -> str:
-        """Return its name, which never changes."""
         return self.listed.name
 
     @property
     def status(self) -> PoolStatus:
-        """Return what GKE says of it now."""
         return self.listed.status
 
     @property
     def zone(self) -> str:
-        """Return the zone of its nodes."""
         return self.listed.zones[0]
 
     @property
     def owner(self) -> Owner | None:
-        """Return its owner, by its labels."""
         return self.listed.owner
 
     @property

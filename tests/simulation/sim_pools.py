@@ -139,7 +139,6 @@ class GkePools:
         return replace(said, errors=tuple(error for error in said.errors if error.at is None or remembers))
 
     def find_channel(self, cluster: str) -> str:
-        """Return the release channel, which each cluster of a story has."""
         return "REGULAR" if cluster in self.pools else ""
 
     def delete(self, cluster: str, name: str) -> None:
@@ -246,11 +245,9 @@ class GkePools:
         return self.pools[pool.cluster].get(pool.name) is pool
 
     def is_there(self, pool: Pool) -> bool:
-        """Return whether a pool exists and does not end."""
         return self.exists(pool) and pool.status != PoolStatus.STOPPING
 
     def add(self, pool: Pool) -> None:
-        """Let a pool exist."""
         self.pools[pool.cluster][pool.name] = pool
         self._remember(pool.cluster)
 
@@ -330,7 +327,6 @@ class GkePools:
             self.fill(pool)
 
     def relabel(self, pool: Pool, changed: dict[str, str]) -> None:
-        """Give a pool other labels, as a person can by hand."""
         pool.listed, pool.relabelled_at = replace(pool.listed, labels=changed), self.world.time.now
         self._remember(pool.cluster)
 

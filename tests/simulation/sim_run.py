@@ -28,8 +28,6 @@ TICK_SECONDS_MAX = CALM_SECONDS / 4
 
 @dataclass(slots=True)
 class Result:
-    """What became of one story."""
-
     violations: list[Violation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     figures: Counter[str] = field(default_factory=Counter)

@@ -16,14 +16,10 @@ CHANCES: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").rea
 
 
 class Draw(Random):
-    """Draws what a seed means."""
-
     def happens(self, share: float) -> bool:
-        """Return whether something happens that does in such a share of stories."""
         return self.random() < share
 
     def moment(self, first: float, seconds: float) -> float:
-        """Return a moment in the seconds after a first one."""
         return round(first + self.random() * seconds, 1)
 
     def early(self, first: float = 0.0) -> float:
@@ -31,7 +27,6 @@ class Draw(Random):
         return self.moment(first, float(self.random() ** 0.5) * (LENGTH_SECONDS - first))
 
     def one_of(self, name: str) -> Any:
-        """Return one of a list of chances."""
         return self.choice(CHANCES[name])
 
     def number(self, name: str) -> int:

@@ -22,8 +22,6 @@ SURGE_SHARE = 0.25  # of the pods of a Deployment so many more run while they ar
 
 @dataclass(frozen=True, slots=True)
 class PodPlan:
-    """One pod that a workload wants."""
-
     key: str  # stays the same when the pod is made anew
     slice_name: str  # pods of one slice share it; of an elastic pool, it is the workload's name
     name: str
@@ -66,8 +64,6 @@ OTHER = {name: name.removesuffix("-other") if name.endswith("-other") else f"{na
 
 @dataclass(slots=True)
 class Workload:
-    """One workload as it is now."""
-
     kind: str
     name: str
     uid: str
@@ -126,7 +122,6 @@ class Workload:
         return slices + (slices > 0 and self.kind == "LeaderWorkerSet" and self.restarts > 0)
 
     def count_pools(self) -> int:
-        """Return how many pools it may have now."""
         return 1 if self.elastic else self.count_slices()
 
     def count_nodes(self) -> int:
@@ -135,7 +130,6 @@ class Workload:
         return pods + math.ceil(pods * SURGE_SHARE) * (self.kind == "Deployment")
 
     def can(self, verb: str) -> bool:
-        """Return whether something can be done to its kind."""
         return verb in KINDS[self.kind]["verbs"].split()
 
     @property
@@ -145,7 +139,6 @@ class Workload:
         return KINDS[self.kind].get("pinned", {}) if self.pinned and several else {}
 
     def build_template(self) -> Json:
-        """Return its PodTemplateSpec."""
         asks = {labels.GPU_RESOURCE if self.shape.gpu else labels.TPU_RESOURCE: str(self.shape.units)}
         selectors = self.shape.selectors | ({labels.SPOT: "true"} if self.spot else {})
         spec: Json = {"nodeSelector": selectors, "containers": [{"resources": {"requests": asks, "limits": asks}}]}
@@ -153,7 +146,6 @@ class Workload:
         return {"metadata": more.get("metadata", {}), "spec": spec | more.get("spec", {})}
 
     def build_body(self) -> Json:
-        """Return the object as the API has it."""
         checks = {labels.CAPACITY_CHECK_SECONDS: str(self.check_seconds)} if self.queued else {}
         metadata: Json = {
             "name": self.name,
@@ -180,7 +172,6 @@ class Workload:
         return {"metadata": metadata} | {part: fill(KINDS[self.kind][part], values) for part in ("spec", "status")}
 
     def list_conditions(self) -> list[Json]:
-        """Return the conditions that hold."""
         rows = [(self.terminal, self.terminal_since)] if self.terminal else []
         if self.suspended_since is not None:
             rows.append((KINDS[self.kind].get("suspended", "Suspended"), self.suspended_since))

@@ -65,14 +65,12 @@ class World:
     # --- words for others -------------------------------------------------------------------------
 
     def tell(self, text: str) -> None:
-        """Write a line of the story, if a person reads it."""
         if self._tell is not None:
             run = self.time.get_owner()
             who = f"{run.label}: " if isinstance(run, Invocation) else ""
             self._tell(f"  {self.time.now - START:8.1f} s  {who}{text}")
 
     def note_change(self) -> None:
-        """Note that the truth has changed."""
         self.changes += 1
         for cluster in self.clusters.values():
             cluster.autoscaler.wake()
@@ -90,7 +88,6 @@ class World:
             run.looks[cluster, pool] = self.time.now
 
     def make_uid(self, prefix: str) -> str:
-        """Return a UID that nothing else has."""
         self._uids += 1
         return f"{prefix}-{self._uids}"
 

@@ -41,7 +41,6 @@ class VirtualTime:
         heappush(self._queue, (max(when, self.now), self._count, action))
 
     def after(self, seconds: float, action: Callable[[], object]) -> None:
-        """Do something later."""
         self.at(self.now + seconds, action)
 
     def spawn(self, work: Callable[[], object], owner: object, call_began: float = 0.0) -> None:
