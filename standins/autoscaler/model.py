@@ -123,7 +123,7 @@ class Autoscaler:
             for each in group.instances
             if now - self._missing.get(each.name, now) >= self.times.provision_max and not group.queued
         ]
-        return describe_timeout(group.id.rpartition("/")[2]) if late else "", late
+        return describe_timeout(group.id.rpartition("/")[2]), late
 
     def _scale_up(self, now: float, seen: Seen) -> Iterator[Action]:
         """Yield what serves the pods that wait and that no node will take, those that come too."""
