@@ -27,6 +27,7 @@ from tests.contract.gke_world import ask
 from tests.engine.test_stories import Story
 
 RECORDS = Path(__file__).parent / "records"
+EVENTS = "/api/v1/namespaces/default/events"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/tpu-provisioner/leases/tpu-provisioner-exporter"
 SCENES = {
     "cluster": "",
@@ -47,7 +48,10 @@ SCENES = {
     "five hours": "",
     "a limit": "has slices=2 limit_chips=16; buy 0 1",
     "no rights": "add train other third; fail get_JobSet_* denied",
-    "refused at once": "has slices=1; run-all; finish; add refused limited served paused",
+    "refused at once": (
+        "has slices=1; run-all; add over; provision over; run 0 1 over; jobset name=over terminal=Completed; "
+        "finish; add refused limited served paused"
+    ),
     "a cluster": "label team-a DISABLE_AUTOPROVISIONING=true; disk us-east5-a",
     "no disks": "disk",
     "half served": "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50",
@@ -72,7 +76,11 @@ SCENES = {
     "admitted": "has slices=2 listed=true gangs=[train]; pass 60",
     "useless": "has slices=1; buy 0; come 0; pass 4000",
     "stopped": "wait 0; label tpu-provisioner MODE=no-create",
-    "suspended": "jobset suspended=true; body",
+    "suspended": (
+        "jobset suspended=true; body; event Pod train-0 Warning 3 Failed; event Pod train-1 Warning 1 Failed; "
+        "event Pod train-0 Normal 1 Pulled; event JobSet train Normal 1 Restarted; "
+        "event JobSet other Warning 1 Failed; event Node train Warning 1 NotReady"
+    ),
     "queued": "jobset suspended=true; body kueue.x-k8s.io/queue-name tpu-queue",
     "gone": "wait 0; provision; end-pods; end-workloads; end-pool 0; ended delete 0 50 50",
 }
@@ -137,6 +145,20 @@ class Stage(Story):
         """The JobSet has all fields, and perhaps a label."""
         metadata = {**BODY["metadata"], "labels": {label: value}}
         self.objects[JOBSET.path_of("default", "train")] = BODY | {"metadata": metadata}
+
+    def event(self, kind: str, name: str, importance: str, count: int, reason: str) -> None:
+        """Kubernetes has an Event of an object, which came so often in a minute."""
+        self.objects.setdefault(EVENTS, []).append(
+            {
+                "involvedObject": {"kind": kind, "name": name},
+                "type": importance,
+                "reason": reason,
+                "message": "the words of a controller",
+                "firstTimestamp": format_time(NOW - 60),
+                "lastTimestamp": format_time(NOW),
+                "count": count,
+            }
+        )
 
     def silence(self) -> None:
         """Kubernetes does not answer."""
