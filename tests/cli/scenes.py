@@ -77,9 +77,9 @@ SCENES = {
     "useless": "has slices=1; buy 0; come 0; pass 4000",
     "stopped": "wait 0; label tpu-provisioner MODE=no-create",
     "suspended": (
-        "jobset suspended=true; body; event Pod train-0 Warning 3 Failed; event Pod train-1 Warning 1 Failed; "
+        "jobset suspended=true; body; event Pod train-0 Warning 2 Failed; event Pod train-1 Warning 1 Failed; "
         "event Pod train-0 Normal 1 Pulled; event JobSet train Normal 1 Restarted; "
-        "event JobSet other Warning 1 Failed; event Node train Warning 1 NotReady"
+        "event JobSet other Warning 1 Broken; event Node train Warning 1 NotReady"
     ),
     "queued": "jobset suspended=true; body kueue.x-k8s.io/queue-name tpu-queue",
     "gone": "wait 0; provision; end-pods; end-workloads; end-pool 0; ended delete 0 50 50",
@@ -153,7 +153,7 @@ class Stage(Story):
                 "involvedObject": {"kind": kind, "name": name},
                 "type": importance,
                 "reason": reason,
-                "message": "the words of a controller",
+                "message": f"the words of {reason}",
                 "firstTimestamp": format_time(NOW - 60),
                 "lastTimestamp": format_time(NOW),
                 "count": count,
