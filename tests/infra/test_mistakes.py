@@ -5,6 +5,8 @@ is taken away unasked.
 """
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,22 +29,17 @@ def read_answers() -> dict[str, str]:
     return {mistake: answer.removeprefix("`").removesuffix("`") for mistake, answer, *_ in rows}
 
 
-def provision(world: dict[str, Any] | None = None, **more: str) -> Act:
+def fail(path: Path, substitutions: dict[str, str], world: dict[str, Any] | None = None, **more: str) -> Act:
     """Build on a cloud that is changed before, with further substitutions; it must fail."""
 
     def act(bench: Bench) -> str:
         vars(bench.cloud).update(world or {})
-        return bench.refuse(PROVISION, **(PUBLIC | more))
+        return bench.refuse(path, **(substitutions | more))
 
     return act
 
 
-def destroy(world: dict[str, Any] | None = None, **more: str) -> Act:
-    def act(bench: Bench) -> str:
-        vars(bench.cloud).update(world or {})
-        return bench.refuse(DESTROY, **(STATE | more))
-
-    return act
+provision, destroy = partial(fail, PROVISION, PUBLIC), partial(fail, DESTROY, STATE)
 
 
 def plan(change: dict[str, Any]) -> Act:

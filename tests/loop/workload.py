@@ -80,16 +80,14 @@ class Workload:
 
     def finish(self, word: str = "") -> None:
         """Report that its pods with a word in their names have succeeded, as their kubelet does."""
-        for pod in self.list_pods():
-            if word in pod["metadata"]["name"]:
-                path = f"{self._in('pods')}/{pod['metadata']['name']}/status"
-                self.cloud.patch(path, {"status": {"phase": "Succeeded"}}, gone_is_fine=True)
+        for path in self._list_paths(word):
+            self.cloud.patch(f"{path}/status", {"status": {"phase": "Succeeded"}}, gone_is_fine=True)
 
     def lose(self, word: str) -> None:
         """Delete the first pod with a word in its name or labels; return once its UID is gone."""
         pods = [pod for pod in self.list_pods() if word in f"{pod['metadata']['name']} {list_labels(pod)}"]
         pod = min(pods, key=lambda each: each["metadata"]["name"])
-        self.cloud.delete(f"{self._in('pods')}/{pod['metadata']['name']}")
+        self.cloud.delete(f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}")
         uid = pod["metadata"]["uid"]
         self._wait(f"no pod {uid}", lambda: uid not in {each["metadata"]["uid"] for each in self.list_pods()})
 
@@ -104,10 +102,8 @@ class Workload:
 
     def free(self, word: str = "") -> None:
         """Take the gates away from its pods, or from those with a word in their names."""
-        for pod in self.list_pods():
-            if word in pod["metadata"]["name"]:
-                path = f"{self._in('pods')}/{pod['metadata']['name']}"
-                self.cloud.patch(path, {"spec": {"schedulingGates": None}})
+        for path in self._list_paths(word):
+            self.cloud.patch(path, {"spec": {"schedulingGates": None}})
 
     def fault(self, fault: Json) -> None:
         """Put a fault of the fake GKE in force for the pools of this workload."""
@@ -233,8 +229,10 @@ class Workload:
     def _find_pool(self, pod: Json) -> str:
         return self.cloud.hosts.get(pod["spec"].get("nodeName", ""), {}).get(POOL, "")
 
-    def _in(self, plural: str) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/{plural}"
+    def _list_paths(self, word: str) -> list[str]:
+        """Return the paths of its pods with a word in their names."""
+        names = [pod["metadata"]["name"] for pod in self.list_pods()]
+        return [f"/api/v1/namespaces/{self.namespace}/pods/{name}" for name in names if word in name]
 
     def _wait(self, what: str, look: Any, **seconds: float) -> None:
         wait_for(f"{self.name}: {what}", look, **seconds)
