@@ -3,7 +3,6 @@ read back.
 """
 
 import itertools
-from datetime import UTC, datetime
 from typing import ClassVar, Self
 
 from standins.controlplane.plane import ControlPlane
@@ -14,6 +13,8 @@ from tests.loop.workload import is_unschedulable
 
 TPU = "google.com/tpu"
 SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}
+RESOURCES = {"cpu": "180", "memory": "720Gi", "pods": "15", TPU: "4"}
+READY = {"capacity": RESOURCES, "allocatable": RESOURCES, "conditions": [{"type": "Ready", "status": "True"}]}
 AT_ONCE = {"gracePeriodSeconds": 0}
 _numbers = itertools.count()
 
@@ -62,7 +63,7 @@ class World:
     def add_pool(
         self, pool: str, hosts: int = 4, *, labels: dict[str, str] | None = None, cordoned: bool = False
     ) -> None:
-        """Register the nodes of a slice as GKE's hosts do: the object, then its status."""
+        """Register the nodes of a slice, as GKE's hosts do."""
         for host in range(hosts):
             name = f"{self.namespace}-{pool}-{host}"
             own = {POOL: f"{self.namespace}-{pool}", "kubernetes.io/hostname": name} | SELECTOR
@@ -70,9 +71,8 @@ class World:
                 "taints": [{"key": TPU, "value": "present", "effect": "NoSchedule"}],
                 "unschedulable": cordoned,
             }
-            body = {"metadata": {"name": name, "labels": (labels or {}) | own}, "spec": spec}
-            self.api.post("/api/v1/nodes", json=body)
-            self.api.patch(f"/api/v1/nodes/{name}/status", json={"status": _ready_status()}, headers=STRATEGIC)
+            metadata = {"name": name, "labels": (labels or {}) | own}
+            self.api.post("/api/v1/nodes", json={"metadata": metadata, "spec": spec, "status": READY})
             self.nodes.append(name)
 
     def finish(self, pod: Json, phase: str) -> None:
@@ -94,10 +94,3 @@ class World:
         pods = self.pods()
         self.api.delete(f"/api/v1/namespaces/{self.namespace}/pods", params=AT_ONCE)
         return not pods and not self.read_all(self.path)
-
-
-def _ready_status() -> Json:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    resources = {"cpu": "180", "memory": "720Gi", "pods": "15", TPU: "4"}
-    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
-    return {"capacity": resources, "allocatable": resources, "conditions": [ready]}

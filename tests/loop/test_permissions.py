@@ -17,14 +17,13 @@ from cli.access.connections import connection_from_kubeconfig
 from exporter.exporter_settings import ExporterSettings
 from exporter.lease import LeaseLock
 from exporter.observed_objects import list_observed
-from shared.deliver import build_ports
+from shared.edges.cluster import KubernetesCluster
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
 from shared.kinds.table import KINDS, PARENT
 from shared.model.errors import Denied, KindAbsent, NotFound, StaleView
 from shared.model.names import ObjectName
 from shared.model.workloads import Notice, WorkloadView
-from shared.settings import ClusterSettings, Credentials, Settings
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
 from standins.kit.kubernetes import exists, open_client
@@ -58,7 +57,6 @@ class Account:
     plane: ControlPlane
     name: str
     world: World
-    token: Path
     api: KubernetesApi
 
     def act(self) -> None:
@@ -82,7 +80,7 @@ class Account:
         assert lock.try_acquire()
 
     def act_as_function(self) -> None:
-        cluster, space = self.wire(), self.world.namespace
+        cluster, space = KubernetesCluster(self.api), self.world.namespace
         disks = [cluster.find_disk(space, name) for name in ("bound", "later")]
         if unread := [each.unbound for each in disks if each and each.unbound]:
             raise Denied("; ".join(unread))  # its pods wait, and their owner is told
@@ -113,7 +111,7 @@ class Account:
             if event["reason"] == "Tested":
                 self.plane.api.delete(f"{folder}/{event['metadata']['name']}")
         for _ in range(2):
-            self.wire().write_notice(notice)
+            KubernetesCluster(self.api).write_notice(notice)
 
     def ask_kueue(self) -> None:
         """Read queued workloads with their flavors; `provision` answers their checks too."""
@@ -125,13 +123,6 @@ class Account:
             queues.mark_active(check)
             with contextlib.suppress(StaleView):  # Kueue has just written it, so the next look tells
                 queues.write_state(queued, queued.checks[0])
-
-    def wire(self) -> Cluster:
-        """Return the cluster as the functions are configured for it."""
-        authority = str(self.plane.layout.authority)
-        cluster = ClusterSettings(endpoint=self.plane.url, ca_file=authority, token_file=str(self.token))
-        settings = Settings(clusters={CLUSTER: cluster}, credentials=Credentials.ANONYMOUS)
-        return build_ports(settings).clusters[CLUSTER]
 
     def find_denial(self) -> str:
         """Return what fails for want of a right, in the API server's words."""
@@ -187,7 +178,6 @@ def plane() -> Iterator[ControlPlane]:
 def account(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Account]:
     """A part of the product beside a waiting JobSet, a queued one, a node and two claims."""
     plane.write_account_kubeconfig(tmp_path / "kubeconfig", NAMESPACE, request.param)
-    plane.write_account_token(tmp_path / "token", NAMESPACE, request.param)
     api = KubernetesApi(connection_from_kubeconfig(tmp_path / "kubeconfig"))
     with World(plane) as world:
         space = world.namespace
@@ -203,7 +193,7 @@ def account(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest)
         wait_for("the leader", world.pods)
         activate_checks(plane)
         wait_for("its check", lambda: has_check(world))
-        yield Account(plane, request.param, world, tmp_path / "token", api)
+        yield Account(plane, request.param, world, api)
     plane.apply(OBJECTS)
     for path, body in [*disks, *queue]:
         if "/namespaces/" not in path:
