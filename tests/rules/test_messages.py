@@ -86,7 +86,7 @@ def test_an_observation_has_one_id_whoever_reports_it_and_another_one_has_anothe
         an_over_event(type=EventType.DEMAND),
     ]
 
-    assert over.id == an_over_event().id
+    assert (over.id, len(over.id)) == (an_over_event().id, 32)
     assert over.id not in {each.id for each in others}
     assert demand.id != a_demand_event(cause="another").id
 
