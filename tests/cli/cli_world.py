@@ -92,7 +92,7 @@ class WorldApi(KubernetesApi):
         return kind({"metadata": metadata, "spec": {"suspend": view.suspended}})
 
     def list_pages(self, path: str, params: Any = None, *, page_size: int = 0) -> Iterator[Any]:
-        """Yield the Events of the functions, and those of the path, as one page."""
+        """Yield the Events as one page."""
         events = [
             {
                 "involvedObject": {"kind": each.subject.kind, "name": each.subject.name},
@@ -103,8 +103,7 @@ class WorldApi(KubernetesApi):
             }
             for each in self._world.cluster.notices
         ]
-        items = [*events, *self._objects.get(path, ())]
-        yield SimpleNamespace(items=list(map(msgspec.json.encode, items)))
+        yield SimpleNamespace(items=list(map(msgspec.json.encode, events)))
 
 
 def log_entries(

@@ -27,7 +27,6 @@ from tests.contract.gke_world import ask
 from tests.engine.test_stories import Story
 
 RECORDS = Path(__file__).parent / "records"
-EVENTS = "/api/v1/namespaces/default/events"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/tpu-provisioner/leases/tpu-provisioner-exporter"
 SCENES = {
     "cluster": "",
@@ -76,11 +75,7 @@ SCENES = {
     "admitted": "has slices=2 listed=true gangs=[train]; pass 60",
     "useless": "has slices=1; buy 0; come 0; pass 4000",
     "stopped": "wait 0; label tpu-provisioner MODE=no-create",
-    "suspended": (
-        "jobset suspended=true; body; event Pod train-0 Warning 2 Failed; event Pod train-1 Warning 1 Failed; "
-        "event Pod train-0 Normal 1 Pulled; event JobSet train Normal 1 Restarted; "
-        "event JobSet other Warning 1 Broken; event Node train Warning 1 NotReady"
-    ),
+    "suspended": "jobset suspended=true; body",
     "queued": "jobset suspended=true; body kueue.x-k8s.io/queue-name tpu-queue",
     "gone": "wait 0; provision; end-pods; end-workloads; end-pool 0; ended delete 0 50 50",
 }
@@ -145,20 +140,6 @@ class Stage(Story):
         """The JobSet has all fields, and perhaps a label."""
         metadata = {**BODY["metadata"], "labels": {label: value}}
         self.objects[JOBSET.path_of("default", "train")] = BODY | {"metadata": metadata}
-
-    def event(self, kind: str, name: str, importance: str, count: int, reason: str) -> None:
-        """Kubernetes has an Event of an object, which came so often in a minute."""
-        self.objects.setdefault(EVENTS, []).append(
-            {
-                "involvedObject": {"kind": kind, "name": name},
-                "type": importance,
-                "reason": reason,
-                "message": f"the words of {reason}",
-                "firstTimestamp": format_time(NOW - 60),
-                "lastTimestamp": format_time(NOW),
-                "count": count,
-            }
-        )
 
     def silence(self) -> None:
         """Kubernetes does not answer."""
