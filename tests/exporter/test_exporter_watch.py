@@ -36,6 +36,7 @@ from tests.exporter.scripted_kubernetes import (
 from tests.rules.test_kueue import a_workload
 
 LEADER_PODS, JOBSETS = (partial(of, CLUSTER, JOBSET) for of in (ObservedPods, ObservedWorkloads))
+RAYCLUSTERS, QUEUES = partial(ObservedWorkloads, CLUSTER, get_kind("RayCluster")), partial(ObservedQueues, CLUSTER)
 ODD = {"spec": {"replicatedJobs": "none"}}
 HALF = json.dumps(event("ADDED", a_leader("half")))[:200]
 MARK = bookmark("150")
@@ -259,38 +260,29 @@ def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_
 
 
 @pytest.mark.parametrize(
-    ("answer", "missing"),
-    [("absent", "is the Kueue operator installed?"), ("forbidden", "apply the chart infra/helm with kueue=true")],
-)
-def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_comes(
-    following: Following, answer: str, missing: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    following.start(partial(ObservedQueues, CLUSTER), [ANSWERS[answer]])
-    following.health.role = Role.LEADER
-
-    wait_until(lambda: following.health.readiness()[0])
-
-    assert missing in str(following.health.readiness()[1])
-    following.kubernetes.lists["workloads"].append(Listing((a_workload(),)))
-    following.wait_for(("demand", "quota since 2026-11-23T11:00:00Z"))
-    warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
-    assert bool(warned) == (answer == "forbidden"), "only what an operator has to mend is a warning"
-
-
-@pytest.mark.parametrize(
-    ("kind", "answer", "reason", "ready"),
+    ("observed", "answer", "ready", "missing"),
     [
-        ("JobSet", "absent", "absent", False),
-        ("RayCluster", "absent", "absent", True),
-        ("JobSet", "forbidden", "denied", False),
+        (QUEUES, "absent", True, "is the Kueue operator installed?"),
+        (QUEUES, "forbidden", True, "apply the chart infra/helm with kueue=true"),
+        (RAYCLUSTERS, "absent", True, "is the RayCluster operator installed?"),
+        (JOBSETS, "absent", False, "is the JobSet operator installed?"),
+        (JOBSETS, "forbidden", False, "apply the chart infra/helm ("),
     ],
 )
-def test_only_without_a_kind_that_every_cluster_needs_it_is_not_ready(
-    following: Following, kind: str, answer: str, reason: str, ready: bool
+def test_only_without_what_every_cluster_needs_it_is_not_ready_and_an_operator_reads_what_to_mend(
+    following: Following, observed: Any, answer: str, ready: bool, missing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    following.start(partial(ObservedWorkloads, CLUSTER, get_kind(kind)), [ANSWERS[answer]])
+    following.start(observed, [ANSWERS[answer]])
     following.health.role = Role.LEADER
 
-    wait_until(lambda: following.restarts(reason) >= 2)
+    wait_until(lambda: following.restarts("absent") + following.restarts("denied") >= 2)
 
     assert following.health.readiness()[0] == ready
+    assert missing in str(following.health.readiness()[1])
+    warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert bool(warned) == (not ready or answer == "forbidden")
+
+
+def test_kueue_is_followed_once_it_is_there(following: Following) -> None:
+    following.start(QUEUES, [ANSWERS["absent"], Listing((a_workload(),))])
+    following.wait_for(("demand", "quota since 2026-11-23T11:00:00Z"))

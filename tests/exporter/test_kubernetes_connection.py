@@ -67,7 +67,8 @@ def by_kubeconfig(tls: TlsServer, folder: Path) -> Connection:
 
 
 def by_settings(tls: TlsServer, folder: Path) -> Connection:
-    (folder / "token").write_text("account")
+    for name in ("token", "namespace"):
+        (folder / name).write_text("account")
     environ = {"ENDPOINT": tls.url, "CA_FILE": str(tls.ca_file), "TOKEN_FILE": str(folder / "token")}
     settings = read_exporter_settings(GOOD | {f"TPU_PROVISIONER_{name}": text for name, text in environ.items()})
     assert find_namespace(settings, folder) == "tpu-provisioner"
