@@ -9,13 +9,13 @@ from shared.edges.pods import read_template
 from shared.kinds.kind import share_nodes
 from shared.model import labels
 from shared.model.decisions import Reason
-from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
+from shared.model.workloads import PodTemplate, SliceGroup
 from shared.shapes.catalogue import GIB, GPUS, Room, measure_allocatable
 from shared.shapes.gpus import find_gpu_shape
 from standins.google.gke.machines import BUILT_IN
 from tests.builders import IN_ONE_POOL, a_jobset, a_template
-from tests.demands import expect_demand, expect_words, plan_demands, refuses, want
-from tests.rules.workloads import L4, Json, a_gpu_body, a_job, a_leaderworkerset, list_slices
+from tests.demands import refuses, want
+from tests.rules.workloads import L4, Json, a_gpu_body, a_job
 
 
 def a_gpu(
@@ -129,9 +129,6 @@ def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(
 ) -> None:
     with refuses(reason, match=message):
         find_gpu_shape(template, pods=1)
-
-
-def test_more_nodes_than_a_pool_takes_are_refused() -> None:
     with refuses(Reason.SHAPE_UNSUPPORTED, match="at most 1000"):
         find_gpu_shape(a_gpu(), pods=1001)
 
@@ -206,29 +203,3 @@ def test_what_has_ended_needs_no_nodes_and_the_spec_may_use_its_pool_again() -> 
 
     assert (group.replicas, group.elastic) == (4, True)
     assert (need.nodes, need.most, need.elastic) == (0, 0, True)
-
-
-def a_tpu_workload(topology: str, replicas: int = 3) -> WorkloadView:
-    """Interchangeable TPU pods, of a kind whose entry says that they are."""
-    group = SliceGroup(name="", replicas=replicas, template=a_template(topology=topology), elastic=True)
-    return structs.replace(a_jobset(), groups=(group,))
-
-
-def test_single_hosts_that_are_interchangeable_are_one_demand_of_as_many_nodes() -> None:
-    found, five = expect_demand(*plan_demands(a_tpu_workload("2x2"))), want(a_tpu_workload("2x2", 5)).needs[0]
-
-    assert (found.need.elastic, found.shape.node_count, found.shape.chips) == (True, 3, 12)
-    assert (found.need.key, five.nodes) == (five.key, 5), "the size is no part of the key"
-    (refusal,) = plan_demands(a_tpu_workload("4x4"))
-    expect_words(refusal, Reason.HOSTS_DIFFER)
-
-
-OF_H100 = a_gpu_body(8, selectors={labels.GPU_ACCELERATOR: H100})
-
-
-def test_leaders_and_workers_are_counted_by_template_and_those_with_other_gpus_have_a_pool_each() -> None:
-    alike = list_slices(a_leaderworkerset(a_gpu_body(4), leader=a_gpu_body(1), size=3))
-    apart = plan_demands(a_leaderworkerset(OF_H100, leader=a_gpu_body(), size=3, replicas=1))
-
-    assert {each.group.template.gpus: each.group.replicas for each in alike} == {1: 2, 4: 4}
-    assert [expect_demand(each).shape.node_count for each in apart] == [1, 2]

@@ -64,14 +64,6 @@ def test_a_name_is_legal_and_parses_to_what_it_was_made_of(
     assert (parsed.hash, parsed.attempt, parsed.useless) == (claim.hash, attempt, useless)
 
 
-def test_every_attempt_has_its_own_name() -> None:
-    names = {build_name(a_claim(), attempt) for attempt in range(ATTEMPTS_MAX)}
-
-    assert len(names) == ATTEMPTS_MAX == 1296
-    assert all(is_legal(name) for name in names)
-    assert sorted(parsed.attempt for name in names if (parsed := parse_name(name))) == list(range(1296))
-
-
 @pytest.mark.parametrize("attempt", [-1, ATTEMPTS_MAX, 10**9])
 def test_an_attempt_out_of_range_is_a_bug_of_ours(attempt: int) -> None:
     with pytest.raises(Broken, match=r"out of range 0\.\.1295"):

@@ -3,23 +3,13 @@
 import re
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import Rejected
 from shared.model.workloads import PodTemplate
-from shared.shapes.catalogue import (
-    DISK_GB_MAX,
-    GIB,
-    TPUS,
-    Family,
-    Placement,
-    Shape,
-    find_disk_size,
-    measure_storage,
-)
+from shared.shapes.catalogue import DISK_GB_MAX, GIB, TPUS, Placement, Shape, find_disk_size, measure_storage
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
 from tests.demands import refuses
 
@@ -225,17 +215,6 @@ def test_the_catalogue_is_consistent() -> None:
             assert machine.name.endswith(f"-{machine.chips}t")
             assert machine.multi_host or machine.single_host
             assert not machine.single_host or count_chips(machine.single_host) == machine.chips
-
-
-def test_a_new_family_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = {"name": "ct9e-standard-4t", "chips": 4, "multi_host": True, "cpus": 96, "memory_gb": 384}
-    row = {"accelerator": "tpu-v9e-slice", "generation": "v9e", "boot_disks": ["hyperdisk-balanced"]}
-    family = msgspec.convert(row | {"topologies": ["4x4"], "machines": [machine]}, Family)
-    monkeypatch.setitem(TPUS, family.accelerator, family)
-
-    shape = look_up("tpu-v9e-slice", "4x4", 4)
-
-    assert (shape.machine.name, shape.node_count, shape.placement) == ("ct9e-standard-4t", 4, "compact")
 
 
 # --- what a node leaves to pods, and the boot disk that their ephemeral storage needs ---

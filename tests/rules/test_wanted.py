@@ -7,9 +7,7 @@ import pytest
 from msgspec import structs
 
 from shared.capacity_texts import CapacityPolicy
-from shared.edges.pods import read_template
 from shared.kinds import jobset as jobset_keys
-from shared.kinds.jobset import JOBSET
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Need, Tier, Way
@@ -28,7 +26,6 @@ from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
 from tests.demands import expect_demand, expect_words, plan_demands, want
 from tests.rules.workloads import (
-    OF_CPU,
     ONE_HOST,
     a_body,
     a_gpu_body,
@@ -83,16 +80,6 @@ def test_each_pinned_slice_is_a_need_of_its_own_whose_pool_only_it_may_use() -> 
         assert demand.node_labels == {jobset_keys.NAMESPACED_JOB: f"default_{need.pin}"}
 
 
-def test_a_group_without_accelerators_is_none_of_its_workload() -> None:
-    parts = [
-        {"name": name, "template": {"spec": {"template": template}}}
-        for name, template in (("driver", OF_CPU), ("workers", ONE_HOST))
-    ]
-    body = {"metadata": {"name": "train"}, "spec": {"replicatedJobs": parts}}
-
-    assert [group.name for group in JOBSET.read(body, read_template).groups] == ["workers"]
-
-
 def test_a_part_that_is_served_elsewhere_holds_no_other_back_and_one_that_never_is_says_so() -> None:
     wanted = want(of_groups(a_group("theirs", selectors={labels.COMPUTE_CLASS: "c"}), a_group("ours", 2)))
     never, served = want(of_groups(a_group("a", selectors={"cloud.google.com/no": "x"}), a_group("b"))).needs
@@ -105,7 +92,8 @@ def test_a_part_that_is_served_elsewhere_holds_no_other_back_and_one_that_never_
 
 def test_a_resource_that_no_new_node_has_is_refused_by_its_name_unless_the_operator_lists_it() -> None:
     asked: dict[str, Any] = {"example.com/fpga": "1", "networking.gke.io.networks/rdma": "1"}
-    (slip,) = want(a_workload("JobSet", a_body(chips=0, **{"google.com/tpus": "4"}))).needs
+    typo: dict[str, Any] = {"google.com/tpus": "4"}
+    (slip,) = want(a_workload("JobSet", a_body(chips=0, **typo))).needs
     expect_words(slip.never, Reason.RESOURCE_UNKNOWN, "did you mean google.com/tpu?")
     (refused,), (listed,) = (
         want(a_workload("JobSet", a_body(**asked)), use=use).needs
