@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cli", "shared")
 PACKED = (".py", ".html", ".json", ".yaml", ".md")
 LICENCES = {f"tpu_provisioner-{VERSION}.dist-info/licenses/{name}": name for name in ("LICENSE", "NOTICE")}
+OF_UV = {"bin/tpu-provisioner", ".lock"}  # what it makes in the folder beside the wheel's files
 NOT_SOURCES = (".*", "__pycache__", "build", "*.egg-info")
 UV = Path(sys.executable).with_name("uv")  # as requirements/development.in pins it
 OFFLINE = ("--quiet", "--offline", f"--python={sys.executable}")
@@ -37,35 +37,25 @@ for name in ("cli", "shared"):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy, because setuptools writes beside its sources."""
-    folder = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(ROOT, folder / "source", ignore=shutil.ignore_patterns(*NOT_SOURCES))
-    options = ("--wheel", "--no-build-isolation", f"--out-dir={folder}")
-    run_program(UV, "build", *OFFLINE, *options, folder / "source", seconds=280, succeeds=True)
-    (built,) = folder.glob("*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel into a folder of its own, beside the packages of this environment."""
-    folder = tmp_path_factory.mktemp("installed")
-    run_program(UV, "pip", "install", *OFFLINE, "--no-deps", f"--target={folder}", wheel, succeeds=True)
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel and install it alone into a folder, beside this environment's packages."""
+    source, folder = tmp_path_factory.mktemp("wheel") / "source", tmp_path_factory.mktemp("installed")
+    # From a copy, because setuptools writes beside its sources.
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_SOURCES))
+    options = ("--no-build-isolation", "--no-deps", f"--target={folder}")
+    run_program(UV, "pip", "install", *OFFLINE, *options, source, seconds=280, succeeds=True)
     return folder
 
 
-def test_the_wheel_holds_the_packages_of_the_command_its_licences_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_packages_of_the_command_its_licences_and_nothing_else(installed: Path) -> None:
     files = (path for package in PACKAGES for path in (ROOT / package).rglob("*"))
-    sources = {path.relative_to(ROOT).as_posix() for path in files if path.suffix in PACKED}
+    sources = {f"tpu_provisioner/{path.relative_to(ROOT)}" for path in files if path.suffix in PACKED}
+    names = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
 
-    with zipfile.ZipFile(wheel) as packed:
-        names = {name for name in packed.namelist() if ".dist-info/" not in name}
-        assert {name: packed.read(name) for name in LICENCES} == {
-            name: (ROOT / own).read_bytes() for name, own in LICENCES.items()
-        }
-    assert len(names) > 50
-    assert names == {f"tpu_provisioner/{name}" for name in sources}
+    assert len(sources) > 50
+    assert {name for name in names if ".dist-info/" not in name} == sources | OF_UV
+    for name, own in LICENCES.items():
+        assert (installed / name).read_bytes() == (ROOT / own).read_bytes()
 
 
 def test_the_installed_command_runs_from_another_folder_and_a_checkout_without_installation(
