@@ -183,7 +183,6 @@ class _Exporter:
             thread.join(JOIN_SECONDS)
         self._topic.close()
         released = self._lease.release() if self._lease else None
-        self._metrics.is_leader.set(0)
         if self._server:
             self._server.stop()
         facts = {"events_left_to_the_next_start": len(self._outbox), "lease_released": released}

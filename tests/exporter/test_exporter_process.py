@@ -84,7 +84,7 @@ def stored(pubsub: dict[str, str]) -> list[dict[str, Any]]:
     return messages
 
 
-def test_it_publishes_what_stands_and_what_comes_until_another_one_takes_over(
+def test_it_publishes_what_stands_and_what_comes_until_another_one_takes_over_or_the_lease_is_lost(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
 ) -> None:
     ask("PUT", f"{pubsub['rest']}/v1/{TOPIC}", {})
@@ -106,9 +106,11 @@ def test_it_publishes_what_stands_and_what_comes_until_another_one_takes_over(
     gauges = ("leaders_unschedulable 2.0", "is_leader 1.0", f'build_info{{version="{VERSION}"}} 1.0')
     assert [each for each in gauges if f"tpu_provisioner_exporter_{each}" not in shown] == []
 
-    standby = start()
-    wait_until(lambda: json.loads(standby.ask("/readyz"))["role"] == "standby")
+    standby, third = start(LEASE_SECONDS="3"), start()
+    wait_until(lambda: {json.loads(each.ask("/readyz"))["role"] for each in (standby, third)} == {"standby"})
     assert len(kubernetes.asked("pods", watch=False)) == 1
+    third.end(PATIENCE_SECONDS)
+    assert third.exit_code == 0
 
     exporter.end(PATIENCE_SECONDS)
     assert exporter.exit_code == 0
@@ -117,8 +119,22 @@ def test_it_publishes_what_stands_and_what_comes_until_another_one_takes_over(
     # What stands is reported again under the same ids: harmless to whoever reads the world.
     wait_until(lambda: len(standby.messages("published")) == 3)
     assert len({each["attributes"]["ce-id"] for each in stored(pubsub)}) == 3
-    standby.end(PATIENCE_SECONDS)
-    assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == ""
+    kubernetes.leases["tpu-provisioner-exporter"] |= {
+        "spec": {"holderIdentity": "thief"},
+        "metadata": {"name": ""},
+    }
+    wait_until(lambda: standby.exit_code is not None)
+    assert standby.exit_code == 1
+
+
+def test_without_an_election_it_leads_at_once(start: Callable[..., Process], pubsub: dict[str, str]) -> None:
+    ask("PUT", f"{pubsub['rest']}/v1/{TOPIC}", {})
+    exporter = start(LEASE_SECONDS="0")
+    wait_until(lambda: len(exporter.messages("published")) == 3)
+
+    exporter.end(PATIENCE_SECONDS)
+
+    assert (exporter.exit_code, exporter.messages("leading")[0]["election"]) == (0, False)
 
 
 def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Process]) -> None:

@@ -84,6 +84,8 @@ def by_pod(tls: TlsServer, folder: Path) -> Connection:
     ipv6 = open_connection(SETTINGS, environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, folder)
     assert ipv6.url == f"https://[fd00::1]:{port}"
     assert find_namespace(SETTINGS, folder) == "tpu"
+    chosen = read_exporter_settings(GOOD | {"TPU_PROVISIONER_LEASE_NAMESPACE": "own"})
+    assert find_namespace(chosen, folder) == "own"
     return open_connection(SETTINGS, environ, folder)
 
 

@@ -173,13 +173,16 @@ def test_another_content_than_that_of_the_checksum_is_refused(tmp_path: Path) ->
     with pytest.raises(ValueError, match=r"the module proxy served something else than go\.sum says"):
         queueing.unpack(a_module(config__x="evil"), "jobset", "v0.11.1", tmp_path)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match=r"jobset: v1 has no known checksum; valid: v0\.11\.1, v0\.12\.0, none"):
+        queueing.find_sum("jobset", "v1")
 
 
 def test_the_manifests_get_the_releases_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = a_module(config__default__kustomization="x", other__y="z")
+    content = a_module(config__default__kustomization="x", config__default__other="y", other__y="z")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         monkeypatch.setattr(queueing, "find_sum", lambda *_: queueing.hash_module(archive))
         queueing.unpack(content, "jobset", "v0.11.1", tmp_path)
+        assert queueing.hash_module(archive) == "h1:4NyStJuDfMLlNHtp5605yLMVvfU8ZF2lhjbtl9Ciu0M="
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config", "kustomization.yaml"]
     (image,) = json.loads((tmp_path / "kustomization.yaml").read_text())["images"]

@@ -19,11 +19,14 @@ SUITES = ("rules", "engine", "contract", "exporter", "cli", "infra", "field")
 """The folders of tests that run mostly in one process."""
 ON_IMPORT = "tests/rules/test_values.py"
 """It reads the classes of all modules, which no coverage tells: their lines run on import."""
-PROGRAMS = (
-    *("tests/tidy/test_documents.py", "tests/infra/test_terraform_facts.py"),
-    *("tests/infra/test_mistakes.py", "tests/infra/test_builds.py"),
-)
-"""They run the programs of a build as a build does: no coverage is measured of these."""
+PROGRAMS = {
+    "infra/build/": (
+        *("tests/tidy/test_documents.py", "tests/infra/test_terraform_facts.py"),
+        *("tests/infra/test_mistakes.py", "tests/infra/test_builds.py"),
+    ),
+    "exporter/process.py": ("tests/exporter/test_exporter_process.py",),
+}
+"""They run the programs of a room as a build or a pod does: no coverage is measured of these."""
 PLUGIN = "tests.mutants.covering"
 _TEST_SECONDS_MAX = 5
 _LEFT_OUT = re.compile(r"^(?:(?:FAILED|ERROR) |[0-9.]+s call +)(\S.*?)(?: - .*)?$", re.MULTILINE)
@@ -39,7 +42,8 @@ class Coverage:
 
     def list_tests(self, root: Path, file: str, line: int) -> list[str]:
         """Return the tests of a line; of what reads the name that it sets, if it runs on import."""
-        return self._list_covering(root, file, line) + list(PROGRAMS) * file.startswith("infra/build/")
+        programs = next((tests for room, tests in PROGRAMS.items() if file.startswith(room)), ())
+        return self._list_covering(root, file, line) + list(programs)
 
     def _list_covering(self, root: Path, file: str, line: int) -> list[str]:
         known = self.lines.get(file, {})
