@@ -7,6 +7,7 @@ BOMB = "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 """A kilobyte that repeats itself to ten to the twelfth values."""
 FOLDER = Path(__file__).parent / "templates"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TEMPLATES = {
     **{path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.yaml")},
     "bomb": BOMB,

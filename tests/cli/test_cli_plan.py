@@ -15,8 +15,7 @@ from cli.prices import CHIP_HOURS, find_pool_price, find_tier
 from shared.shapes.catalogue import GPUS, TPUS
 from tests.builders import CLUSTER, a_pool, settings
 from tests.cli.cli_world import read_json, run, write
-from tests.cli.manifests import JOBSET, expand
-from tests.cli.screens import EXAMPLES
+from tests.cli.manifests import EXAMPLES, JOBSET, expand
 
 REFUSED = "unsatisfiable-three-chips.yaml"
 MACHINES = EXAMPLES / "scarce" / "capacity.yaml"  # no manifest: what the demo's GKE has

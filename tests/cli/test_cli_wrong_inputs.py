@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_world import run, write
+from tests.cli.manifests import EXAMPLES
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples"
 
 
 @pytest.mark.parametrize("path", ["\0", "x" * 5000], ids=["NUL", "long"])
