@@ -75,7 +75,8 @@ def url(cluster_url: str) -> str:
     """A cluster where a JobSet of two slices and one without chips wait, and pods run on nodes."""
     for node, home in HOMES.items():
         # Cordoned, so that the pods that wait go on waiting.
-        create(cluster_url, NODES, node, {"spec": {"unschedulable": True}}, labels={labels.NODE_POOL: home})
+        spec = {"unschedulable": True, "taints": [{"key": "example.com/a", "value": "5", "effect": "NoSchedule"}]}
+        create(cluster_url, NODES, node, {"spec": spec}, labels={labels.NODE_POOL: home})
     container = {"name": "c", "image": "i", "resources": {"limits": {labels.TPU_RESOURCE: "4"}}}
     for pod, (node, metadata) in PODS.items():
         spec = {"containers": [container], "nodeName": node}
@@ -226,6 +227,16 @@ def test_a_pool_with_an_object_that_cannot_be_read_may_be_in_use(read: Callable[
         read(KubernetesCluster(Pages(Page(items=[msgspec.Raw(b'{"metadata": {"uid": 7}}')]))))
 
 
+def test_a_rayjob_keeps_the_cluster_that_it_made_and_not_that_of_its_namesake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = {"metadata": {"name": "j", "uid": "u"}, "status": {"jobDeploymentStatus": "Complete"}}
+    monkeypatch.setattr(KubernetesApi, "get", lambda *_: body)
+    parents = [ObjectName(kind="RayJob", namespace="default", name="j", uid=uid) for uid in "uv"]
+
+    assert [bool(open_edge("http://127.0.0.1:9").explain_parent(each)) for each in parents] == [True, False]
+
+
 A_AND_B = {("default", "a"), ("default", "b")}
 
 
@@ -285,7 +296,7 @@ def test_a_notice_is_an_event_on_its_object_with_the_time_of_the_last_writing(cl
     say(cluster, "wrong topology")
 
     (event,) = list_events(cluster_url, "wrong topology")
-    assert (event["type"], event["reason"]) == ("Warning", "NodePoolRefused")
+    assert (event["type"], event["reason"], event["count"]) == ("Warning", "NodePoolRefused", 1)
     assert (event["source"], event["involvedObject"]["kind"]) == ({"component": "a-test"}, "Pod")
     assert event["firstTimestamp"] == format_time(NOW)
     assert event["lastTimestamp"] == format_time(clock.now())

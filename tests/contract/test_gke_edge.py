@@ -31,7 +31,7 @@ CALLS: dict[str, Callable[[Any, str, Body], object]] = {
     "create": lambda edge, cluster, body: edge.create(cluster, body),
     "delete": lambda edge, cluster, body: edge.delete(cluster, body["name"]),
     "raise": lambda edge, cluster, body: edge.raise_maximum(cluster, body["name"], 5, least=5),
-    "lower": lambda edge, cluster, body: edge.lower_maximum(cluster, body["name"], 2),
+    "lower": lambda edge, cluster, body: edge.lower_maximum(cluster, body["name"], 1),
     "close": lambda edge, cluster, body: edge.lower_maximum(cluster, body["name"], 0),
     "get": lambda edge, cluster, body: edge.get(cluster, body["name"]),
     "list": lambda edge, cluster, _: edge.list(cluster),
@@ -63,7 +63,7 @@ LIVES = {
     "in a cluster on which GKE works, before": "work; create Busy; is absent",
     "in a cluster on which GKE works, after": "create; later; work; delete Busy; raise Busy; is RUNNING",
     "with a maximum": (
-        "create; bound 3; later; raise; later; bound 5; lower; later; bound 2; close; later; bound none"
+        "create; bound 3; later; raise; later; bound 5; lower; later; bound 1; close; later; bound none"
     ),
 }
 """What is asked about one pool of GPUs, each with its error, and what happens meanwhile."""
@@ -119,6 +119,8 @@ def test_operations_are_listed_with_what_became_of_them(gke: Gke, error: str) ->
     assert find() == []
     gke.edge.create(CLUSTER, body)
     assert find() == [(True, False, False)]
+    gke.advance(5000)
+    gke.edge.raise_maximum(CLUSTER, body["name"], 4)
     gke.advance(5000)
     assert find() == [(True, True, bool(error))]
     gke.edge.delete(CLUSTER, body["name"])
