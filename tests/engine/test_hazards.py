@@ -40,9 +40,9 @@ def serve(world: World, *, replicas: int) -> Key:
     return Key(CLUSTER, "Deployment", "default", "serve")
 
 
-def elastic(*, replicas: int) -> tuple[World, Key, str]:
+def elastic(*, replicas: int, **options: int) -> tuple[World, Key, str]:
     """The world of such a Deployment that has got its pool."""
-    world = World()
+    world = World(**options)
     key = serve(world, replicas=replicas)
     work_on(key, world.ports)
     (name,) = world.gke.pools
@@ -60,6 +60,25 @@ def test_a_higher_maximum_that_gke_refuses_is_asked_for_once() -> None:
 
     assert [call for call in world.take_calls() if call.startswith("raise ")] == [f"raise {name} 2"]
     assert list_reasons(work) == ["request_invalid"]
+
+
+def test_an_elastic_pool_grows_to_its_limit_shrinks_to_its_nodes_and_goes() -> None:
+    world, key, name = elastic(replicas=2, limit_chips=16)
+    world.come(name, ready=2)
+    for replicas in (3, 4):
+        world.clock.time += 3
+        serve(world, replicas=replicas)
+        work_on(key, world.ports)
+        assert world.gke.pools[name].maximum == replicas
+
+    world.end_pods("serve-")
+    serve(world, replicas=1)
+    work_on(key, world.collector.ports)
+    assert world.gke.pools[name].maximum == 2
+    world.end_workloads()
+    world.end_pods()
+    gone = work_on(key, world.collector.ports)
+    assert (list_reasons(gone), "chips" in gone.outcomes[0].facts) == (["owner_gone"], False)
 
 
 @pytest.mark.parametrize(("age", "word"), [(101.0, Word.NONE), (100.0, Word.CAUSE)], ids=["before", "after"])

@@ -156,6 +156,7 @@ class Story:
         found, pause = self.world.queues.state(name), self.world.queues.pauses[-1]
         assert (found.state, " ".join(map(str, words)) in found.message) == (state, True), found
         assert (found.since == "", pause) == (state == "Pending", {"Retry": 60}.get(state)), found
+        assert not found.message.endswith(": ")
 
     def written(self, count: int) -> None:
         assert len(self.world.queues.pauses) == count

@@ -142,5 +142,7 @@ def test_a_tick_reads_the_disks_of_a_workload_only_while_a_pod_waits(monkeypatch
     world.collector.tick()
     assert not asked
     world.change_pod("train-0-0", node_name="", unschedulable=True)
+    runs = structs.replace(world.cluster.pods["train-0-1"].template, volume_claims=("of a pod that runs",))
+    world.change_pod("train-0-1", template=runs)
     world.collector.tick()
     assert asked == ["data"]
