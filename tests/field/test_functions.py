@@ -79,15 +79,12 @@ def test_a_permission_that_is_missing_to_read_a_claim_is_said_by_an_event() -> N
     assert [unbound in each.message for each in world.cluster.notices] == [True]
 
 
-@pytest.mark.parametrize("injected", [False, True])
-def test_the_sidecar_counts_once_whether_the_webhook_was_there_or_not(
-    monkeypatch: pytest.MonkeyPatch, *, injected: bool
-) -> None:
+def test_the_sidecar_that_the_webhook_has_added_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = list[Json]()
     monkeypatch.setattr(FakeGke, "create", lambda _gke, _cluster, node_pool: bodies.append(node_pool))
     world = FieldWorld(read_input("storage-fuse.yaml", "injected"))
     template = world.body["spec"]["template"]
-    spec = {**template["spec"], "initContainers": [SIDECAR] * injected}
+    spec = {**template["spec"], "initContainers": [SIDECAR]}
     owner = OF_JOB | {"name": "injected", "uid": "uid-of-injected"}
     annotations = template.get("metadata", {}).get("annotations")
     world.add_pod("injected-0", spec, owner, {"batch.kubernetes.io/job-name": "injected"}, annotations)
