@@ -38,12 +38,12 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
     train.apply()
     refused.apply()
     train.pool_is("RUNNING")
-    (waiting,) = wait_for("a refused slice", lambda: read_json("status", environ=environ)["waiting"])
-    (pool,) = read_json("status", environ=environ)["pools"]
+    (waiting,) = wait_for("a refused slice", lambda: list_rows(environ, "waiting", refused))
+    (pool,) = list_rows(environ, "pools", train)
     (planned, *_) = read_json("plan", EXAMPLES["train"]["file"], environ=environ)["needs"]
 
     assert (pool["machine_type"], pool["chips"]) == (planned["machine_type"], planned["chips"])
-    assert (waiting["workload"], waiting["reason"], waiting["stuck"]) == (refused.name, "shape_unsupported", True)
+    assert (waiting["decision"], waiting["reason"], waiting["stuck"]) == ("refuse", "shape_unsupported", True)
     assert run("status", environ=environ).exit_code == 1
 
     # The end of the operation is written a moment after the pool runs.
@@ -58,6 +58,11 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
     refused.delete()
     history = wait_for("its end in the history", lambda: tell(environ, train, "deletion ended"))
     assert f"now: workload default/{train.name} does not exist, and has no pools" in history
+
+
+def list_rows(environ: dict[str, str], part: str, workload: Workload) -> list[dict[str, Any]]:
+    """Return what `status` has of a workload."""
+    return [row for row in read_json("status", environ=environ)[part] if row["workload"] == workload.name]
 
 
 def tell(environ: dict[str, str], workload: Workload, words: str) -> str:
