@@ -44,6 +44,8 @@ def test_names_follow_from_project_and_name() -> None:
 
 
 GROUPS = [(), ("dead-letters",)]
+BOUNDS = {("board",): ["[default: 0; 0<=x<=65535]", "[default: 5; 1<=x<=3600]"]}
+"""Of the port, and of the seconds between two readings."""
 
 
 @pytest.mark.parametrize("command", [*GROUPS, *list_commands()], ids=" ".join)
@@ -52,6 +54,8 @@ def test_every_help_fits_80_columns_and_explains_each_option(command: tuple[str,
     lines, found = shown.stdout.splitlines(), find_command(command)
 
     assert (shown.exit_code, "Commands:" in shown.stdout) == (0, command in GROUPS)
+    assert command not in GROUPS or run(*command, environ=NARROW).output == shown.output
+    assert re.findall(r"\[.*<=.*\]", shown.stdout) == BOUNDS.get(command, [])
     assert [line for line in lines if len(line) > 80 or "…" in line] == []
     assert [line for line in shown.stdout.partition("Commands:")[2].splitlines() if line.endswith("...")] == []
     assert [each.name for each in found.params if not each.help] == []
