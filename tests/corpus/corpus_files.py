@@ -10,7 +10,6 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from standins.controlplane.building import default_cache
 from tests.corpus.corpus_rows import read_corpus
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ def find_corpus() -> bool:
     if folder := os.environ.get(VARIABLE):
         firsts = {row.repository: row for row in ROWS}.values()
         return all(_find_clone(Path(folder), row) for row in firsts)
-    if all(_cached(row).is_file() for row in ROWS):
-        return True
     try:
         with urllib.request.urlopen(_address(ROWS[0]), timeout=5):
             return True
@@ -41,25 +38,16 @@ def find_corpus() -> bool:
 
 
 def read_file(row: Row, folder: str) -> bytes:
-    """Return the text of a row's file at its commit, from a folder of clones, or from GitHub.
-
-    What GitHub gave is kept in the user's cache.
-    """
+    """Return the text of a row's file at its commit, from a folder of clones, or from GitHub."""
     if folder:
         clone = _find_clone(Path(folder), row)
         if clone is None:
             raise LookupError(f"{folder}: has no clone of {row.repository} with {row.commit}; valid: OWNER+NAME")
         command = ["git", f"--git-dir={clone}", "show", f"{row.commit}:{row.path}"]
         return subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS).stdout
-    kept = _cached(row)
-    if not kept.is_file():
-        with urllib.request.urlopen(_address(row), timeout=_SECONDS) as answer:
-            text: bytes = answer.read()
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        draft = kept.with_name(f"{kept.name}.{os.getpid()}")
-        draft.write_bytes(text)
-        draft.replace(kept)
-    return kept.read_bytes()
+    with urllib.request.urlopen(_address(row), timeout=_SECONDS) as answer:
+        text: bytes = answer.read()
+    return text
 
 
 def _find_clone(folder: Path, row: Row) -> Path | None:
@@ -69,10 +57,6 @@ def _find_clone(folder: Path, row: Row) -> Path | None:
         return None
     command = ["git", f"--git-dir={clone}", "cat-file", "-e", row.commit]
     return clone if subprocess.run(command, capture_output=True, check=False).returncode == 0 else None
-
-
-def _cached(row: Row) -> Path:
-    return default_cache().with_name("corpus") / row.repository / row.commit / row.path
 
 
 def _address(row: Row) -> str:
