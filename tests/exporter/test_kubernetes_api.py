@@ -90,6 +90,20 @@ def test_an_answer_that_does_not_come_or_comes_piece_by_piece_without_end_is_una
             api.get(PODS, Stored)
 
 
+@pytest.mark.parametrize(
+    ("ask", "requests"),
+    [(lambda api: api.get(PODS, Stored), 2), (lambda api: api.patch(f"{LEASES}/x", {}), 1)],
+    ids=["a read, once more", "a write, which may have arrived, not"],
+)
+def test_a_request_is_sent_again_after_its_connection_broke(
+    ask: Callable[[KubernetesApi], object], requests: int
+) -> None:
+    with Socket() as server:
+        with pytest.raises(Unavailable, match="no answer"):
+            ask(KubernetesApi(Connection(url=server.url)))
+        assert server.requests == requests
+
+
 def open_watch(api: KubernetesApi) -> Watch:
     return Watch(PODS, api.stream(PODS, {"watch": "1"}, silence_seconds=30))
 
