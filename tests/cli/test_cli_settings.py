@@ -61,9 +61,7 @@ def test_every_help_fits_80_columns_and_explains_each_option(command: tuple[str,
     assert [each.name for each in found.params if not each.help] == []
     examples = re.findall(r"Example: tpu-provisioner (.*)", shown.stdout)
     assert all(check_ours(example.split()) == "" for example in examples)
-    if command in GROUPS:
-        assert run(*command, environ=NARROW).output == shown.stdout, "without a command it shows its help"
-    elif len(command) == 1:
+    if len(command) == 1 and command not in GROUPS:
         assert " ".join(EPILOG.split()) in " ".join(shown.stdout.split())
         assert examples or command == ("doctor",)
 
