@@ -133,7 +133,7 @@ def _read_group(body: Json, job: Json, template: PodTemplate) -> SliceGroup:
         REPLICATED_JOB_ON_POD: read.text(job, "name"),
     }
     parallelism = read.number(job, "template", "spec", "parallelism", default=1)
-    completions = read.number(job, "template", "spec", "completions", default=max(parallelism, 1))
+    completions = read.number(job, "template", "spec", "completions", default=parallelism)
     return SliceGroup(
         name=read.text(job, "name"),
         replicas=read.number(job, "replicas", default=1) if parallelism else 0,

@@ -69,8 +69,11 @@ def test_groups_whose_pods_ask_the_same_are_one_need_without_the_slices_that_hav
 
 
 def test_each_pinned_slice_is_a_need_of_its_own_whose_pool_only_it_may_use() -> None:
-    wanted = want(a_jobset(replicas=3, annotations=PINNED))
+    jobset = a_jobset(replicas=3, annotations=PINNED)
+    wanted, ended = want(jobset), of_groups(structs.replace(jobset.groups[0], over=1))
 
+    left = want(ended, a_pod(index=0), a_pod(index=2)).needs
+    assert [need.pin for need in left] == ["train-workers-0", "train-workers-2"]
     assert [need.pin for need in wanted.needs] == [f"train-workers-{index}" for index in range(3)]
     assert {need.most for need in wanted.needs} == {1}
     assert len({need.key for need in wanted.needs}) == len({need.asks.labels for need in wanted.needs}) == 3
@@ -92,7 +95,7 @@ def test_a_part_that_is_served_elsewhere_holds_no_other_back_and_one_that_never_
 
 def test_a_resource_that_no_new_node_has_is_refused_by_its_name_unless_the_operator_lists_it() -> None:
     asked: dict[str, Any] = {"example.com/fpga": "1", "networking.gke.io.networks/rdma": "1"}
-    typo: dict[str, Any] = {"google.com/tpus": "4"}
+    typo: dict[str, Any] = {"example.com/tpu-v6e": "4"}
     (slip,) = want(a_workload("JobSet", a_body(chips=0, **typo))).needs
     expect_words(slip.never, Reason.RESOURCE_UNKNOWN, "did you mean google.com/tpu?")
     (refused,), (listed,) = (
