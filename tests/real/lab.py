@@ -89,10 +89,9 @@ class Lab:
         return next((each for each in ours if each.get("operationType") == "CREATE_NODE_POOL"), {})
 
     def find_status(self, name: str) -> str:
-        try:
+        with suppress(NotFound):
             return str(self.read(f"/nodePools/{name}").get("status", ""))
-        except NotFound:
-            return ""
+        return ""
 
     def make(self, **fields: Any) -> str:
         """Return the name of a new pool that GKE has finished; a refusal ends the question."""

@@ -65,11 +65,8 @@ def test_each_question_is_about_an_entry_and_exists() -> None:
     assert {each.question for each in ENTRIES if each.question} == QUESTIONS
 
 
-def test_each_piece_names_what_google_itself_says_about_it_or_none() -> None:
-    table = (ROOT / "docs/tested.md").read_text().partition("## The pieces\n")[2].partition("\n\n## ")[0]
-    answer = [line.rstrip(" |").rpartition(" | ")[2] for line in table.splitlines() if line.startswith("| ")][2:]
-    whole = re.compile(r"none|(?:\[recorded\]|its source|each question|`).*")
+def test_each_question_that_the_page_names_exists() -> None:
+    named = set(re.findall(r"`(test_[a-z_]+)`", (ROOT / "docs/tested.md").read_text()))
 
-    assert len(answer) > 25
-    assert [each for each in answer if not whole.fullmatch(each)] == []
-    assert {name for each in answer for name in re.findall(r"`(test_[a-z_]+)`", each)} <= QUESTIONS
+    assert len(named) > 5
+    assert named <= QUESTIONS
