@@ -2,8 +2,16 @@
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 _NAMED = ("list_entries",)  # calls of a client that are known by their name only
+
+
+def list_calls(*rooms: str) -> set[tuple[str, str]]:
+    """Return the calls in all modules of rooms."""
+    paths = (path for room in rooms for path in (ROOT / room).rglob("*.py"))
+    return {call for path in paths for call in google_calls(path.read_text())}
 
 
 def google_calls(source: str) -> Iterator[tuple[str, str]]:

@@ -5,15 +5,13 @@ The code has the comment ``# assumes: NAME`` on each line that relies on an entr
 """
 
 import re
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from tests.google_calls import google_calls
+from tests.google_calls import ROOT, list_calls
 
-ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("shared", "exporter", "functions", "cli")
 PLACES = (*(f"{room}/**/*.py" for room in ROOMS), "infra/terraform/**/*.tf", "infra/*.sh", "infra/build/*.sh")
 MARKER = re.compile(r"# assumes: ([a-z0-9-]+(?:, [a-z0-9-]+)*)$", re.MULTILINE)
@@ -36,18 +34,8 @@ ENTRIES = msgspec.yaml.decode((ROOT / "tests/real/assumptions.yaml").read_bytes(
 QUESTIONS = set(re.findall(r"^def (test_\w+)", (ROOT / "tests/real/test_google.py").read_text(), re.MULTILINE))
 
 
-def list_calls() -> set[str]:
-    """The calls of Google APIs: a method of a client, or verb and path."""
-    return {
-        name if verb == "a client" else f"{verb} {name}"
-        for room in ROOMS
-        for path in (ROOT / room).rglob("*.py")
-        for verb, name in google_calls(path.read_text())
-    }
-
-
 def test_each_call_of_google_has_an_entry_and_each_entry_a_call_that_exists() -> None:
-    calls = list_calls()
+    calls = {name if verb == "a client" else f"{verb} {name}" for verb, name in list_calls(*ROOMS)}
 
     assert len(calls) > 15
     assert {call for each in ENTRIES for call in each.calls} == calls
