@@ -69,18 +69,6 @@ def test_it_shows_what_it_will_do_and_asks(bench: Bench) -> None:
     assert len(bench.cloud.accounts) == 7
 
 
-def test_a_second_run_changes_nothing_and_new_options_add(bench: Bench, prepared: Bench) -> None:
-    bench.run("bootstrap.sh", "us-east5", "--yes")
-    grants, made = list_grants(bench), bench.state
-    bench.cloud.calls.clear()
-    bench.run("bootstrap.sh", "us-east5", "--yes")
-
-    assert list_grants(bench) == grants
-    assert bench.state == made
-    conditional = {each for each in grants if "projects/_/buckets/a-project-tpu" in each.condition}
-    assert set(grants) - conditional <= set(list_grants(prepared)), "one more bucket is one more condition"
-
-
 def test_the_builds_may_change_no_policy_of_project_accounts_or_roles(prepared: Bench) -> None:
     """S1: what a build is allowed is not what an owner is."""
     grants, permissions = list_builds(prepared), ",".join(prepared.cloud.roles.values())
@@ -136,9 +124,11 @@ def test_your_keys_and_subnets_are_opened_to_googles_own_accounts(prepared: Benc
     assert objects["roles/container.hostServiceAgentUser", "host-project"]
 
 
-def test_all_of_it_is_taken_back(bench: Bench) -> None:
+def test_all_of_it_is_made_once_and_taken_back(bench: Bench) -> None:
     """Too early is a mistake of docs/deploy.md: tests/infra/test_mistakes.py."""
-    bench.run("bootstrap.sh", "us-east5", "--yes")
+    for _ in range(2):
+        bench.run("bootstrap.sh", "us-east5", "--yes")
+    assert len(bench.cloud.accounts) == 7
     bench.run("bootstrap.sh", "us-east5", "--yes", "--remove")
 
     assert (bench.cloud.accounts, bench.cloud.repositories) == ([], [])
