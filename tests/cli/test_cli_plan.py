@@ -49,6 +49,7 @@ def test_the_pool_is_shown_as_it_would_be_sent_pinned_as_jobset_will_ask(tmp_pat
     first = slices[0]["node_pool"]
     assert (first["locations"], first["initialNodeCount"]) == (["us-east5-c"], 4)
     assert first["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
+    assert first["management"]["autoUpgrade"], "as in a cluster on a release channel"
     key = "alpha.jobset.sigs.k8s.io/namespaced-job"
     pinned = [each["node_pool"]["config"]["labels"][key] for each in slices]
     assert pinned == [f"team-a_train-workers-{number}" for number in range(3)]
