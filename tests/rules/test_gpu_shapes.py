@@ -94,6 +94,7 @@ SERVER: Json = {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 4}}}
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80, "hostPort": 80}]}]), 2, 2),
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}]), 2, 1),
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}], hostNetwork=True), 2, 2),
+        (h200(initContainers=[{"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}]), 2, 2),
     ],
 )
 def test_a_node_takes_as_many_pods_as_its_gpus_cpu_memory_and_their_terms_allow(

@@ -155,7 +155,7 @@ def test_claims_and_the_terms_of_topologies_are_read() -> None:
     }
     found = read_template(
         affinity={"podAffinity": beside, "podAntiAffinity": {required: away}},
-        topologySpreadConstraints=[spread, spread | {"whenUnsatisfiable": "ScheduleAnyway"}],
+        topologySpreadConstraints=[spread, {"topologyKey": "yard", "whenUnsatisfiable": "ScheduleAnyway"}],
         resourceClaims=[{"name": "net", "resourceClaimTemplateName": "all-netdev"}],
     )
 
@@ -167,6 +167,15 @@ def test_claims_and_the_terms_of_topologies_are_read() -> None:
         TopologyTerm(kind=TermKind.ANTI_AFFINITY, key="row", selector=()),
         TopologyTerm(kind=TermKind.SPREAD, key="hall"),
     )
+
+
+def test_a_label_is_read_by_its_present_name_unless_both_names_ask_for_something_else() -> None:
+    old, one, two = (
+        read_template(nodeSelector={"beta.kubernetes.io/arch": "arm64"} | more).selection
+        for more in ({}, {labels.ARCHITECTURE: "arm64"}, {labels.ARCHITECTURE: "amd64"})
+    )
+
+    assert (old, one, len(two)) == ({labels.ARCHITECTURE: ("arm64",)}, old, 2)
 
 
 def a_condition(reason: str = "Unschedulable", *, of: str = "PodScheduled", status: str = "False") -> Json:
