@@ -83,6 +83,27 @@ def test_cpu_is_added_up_as_kubernetes_does(spec: Json, millis: int) -> None:
     assert read_template(**spec).cpu_millis == millis
 
 
+@rows(
+    "annotations names millis",
+    {
+        "it asks for the usual": ({}, ("c",), 1250),
+        "a limit counts as a request": ({"cpu-limit": "2"}, ("c",), 3000),
+        "the request counts before the limit": ({"cpu-limit": "2", "cpu-request": "1"}, ("c",), 2000),
+        "no limit is no request": ({"cpu-limit": "0"}, ("c",), 1250),
+        "it is there already": ({}, ("c", "gke-gcsfuse-sidecar"), 1000),
+        "none is to be added": ({"volumes": "false"}, ("c",), 1000),
+    },
+)
+def test_the_sidecar_of_storage_fuse_counts_before_gke_adds_it(
+    annotations: dict[str, str], names: tuple[str, ...], millis: int
+) -> None:
+    marks = {f"gke-gcsfuse/{key}": text for key, text in ({"volumes": "true"} | annotations).items()}
+    containers = [cpu("1") | {"name": name} for name in names[:1]] + [{"name": name} for name in names[1:]]
+    found = view(metadata={"name": "p", "annotations": marks}, spec={"containers": containers})
+
+    assert found.template.cpu_millis == millis
+
+
 def test_gpus_are_summed_as_chips_are_and_requests_are_the_whole_pod_s() -> None:
     found = read_template(
         containers=[of_gpus(1, "500m"), of_gpus(2, "1")],
