@@ -9,7 +9,6 @@ from standins.controlplane.plane import ControlPlane
 from standins.kit.kubernetes import STRATEGIC, exists
 from tests.loop.bodies import POOL, Json, build_workload
 from tests.loop.cloud import wait_for
-from tests.loop.workload import is_unschedulable
 
 TPU = "google.com/tpu"
 SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}
@@ -52,13 +51,6 @@ class World:
     def pods(self) -> list[Json]:
         found = self.read_all(f"/api/v1/namespaces/{self.namespace}/pods")
         return sorted(found, key=lambda pod: pod["metadata"]["name"])
-
-    def unschedulable(self) -> list[Json]:
-        """The pods of which the scheduler has said that there is no place for them."""
-        return list(filter(is_unschedulable, self.pods()))
-
-    def bound(self) -> list[Json]:
-        return [pod for pod in self.pods() if pod["spec"].get("nodeName")]
 
     def add_pool(
         self, pool: str, hosts: int = 4, *, labels: dict[str, str] | None = None, cordoned: bool = False

@@ -23,6 +23,7 @@ from tests.infra.chart import CHART, EXPORTER, NAMESPACE, POD, VALUES
 from tests.loop.bodies import build_workload, set_fields
 from tests.loop.cloud import wait_for
 from tests.loop.plane_worlds import SELECTOR, World, jobset
+from tests.loop.workload import is_unschedulable
 from tests.program_runs import run_program
 
 if TYPE_CHECKING:
@@ -123,17 +124,18 @@ def test_the_policy_pins_a_job(world: World, what: str) -> None:
 
 def test_each_slice_runs_on_its_own_pool_whichever_comes_first(world: World) -> None:
     world.submit(jobset("train", slices=2))
-    leaders = wait_for("both leaders", lambda: leaders if len(leaders := world.unschedulable()) == 2 else [])
-    keys = {pod["metadata"]["labels"]["job-name"]: pod["metadata"]["labels"][JOB_KEY] for pod in leaders}
+    wait_for("both leaders", lambda: sum(map(is_unschedulable, world.pods())) == 2)
+    keys = {pod["metadata"]["labels"]["job-name"]: pod["metadata"]["labels"][JOB_KEY] for pod in world.pods()}
 
     world.add_pool("of-nobody")
     for job in ("train-slice-1", "train-slice-0"):
         world.add_pool(f"of-{job}", labels={PINNED_JOB_KEY: keys[job]})
         wait_for(f"all pods of {job}", lambda job=job: len(list_hosts(world, job)) == 4)  # type: ignore[misc]
         assert all(f"-of-{job}-" in host for host in list_hosts(world, job))
-        assert not any("of-nobody" in pod["spec"]["nodeName"] for pod in world.bound())
+        assert not any("of-nobody" in pod["spec"].get("nodeName", "") for pod in world.pods())
 
 
 def list_hosts(world: World, job: str) -> list[str]:
     """Return the nodes of the pods of a Job."""
-    return [pod["spec"]["nodeName"] for pod in world.bound() if pod["metadata"]["labels"]["job-name"] == job]
+    pods = [pod for pod in world.pods() if pod["metadata"]["labels"]["job-name"] == job]
+    return [pod["spec"]["nodeName"] for pod in pods if "nodeName" in pod["spec"]]

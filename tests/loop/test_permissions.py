@@ -135,11 +135,10 @@ class Account:
 
 def mark_node(cluster: Cluster, node: str, since: float | None) -> bool:
     """Mark a node; Kubernetes writes to it too, so this may need several tries."""
-    try:
+    with contextlib.suppress(StaleView):
         cluster.mark_idle(node, since)
-    except StaleView:
-        return False
-    return True
+        return True
+    return False
 
 
 def list_roles(account: str) -> list[Json]:
