@@ -25,7 +25,7 @@ from shared.model.needs import NodeSource, Tier, Way
 from shared.plan import attempts
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_functions import prepared
-from tests.simulation.sim_scenario import START, Act, Scenario, Stock
+from tests.simulation.sim_scenarios import START, Act, Scenario, Stock
 from tests.simulation.sim_world import World
 
 SECTION = "scarcity: four slices, three zones, virtual time"

@@ -16,7 +16,7 @@ _STORIES_SECONDS_MAX = 120.0
 _SIMULATED = tuple(f"shared/{room}/" for room in ("model", "kinds", "shapes", "needs", "plan", "engine"))
 _SIMULATE = """
 import sys
-from tests.simulation.campaigns import run_seeds
+from tests.simulation.sim_run import run_seeds
 sys.exit(any(run_seeds(range(first, first + 25)).violated for first in range(0, 300, 25)))
 """
 CAUGHT = "caught"

@@ -4,18 +4,17 @@
 """
 
 import argparse
-import re
 import sys
 import time
 from contextlib import nullcontext
 
-from tests.simulation.campaigns import NOTHING, Figures, run_campaign, tell_scenario
 from tests.simulation.safeties import SAFETIES
+from tests.simulation.sim_run import NOTHING, Figures, run_campaign, tell_scenario
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.simulation", description=__doc__)
-    parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
+    parser.add_argument("seeds", type=seeds, help="one seed, or FIRST:END")
     parser.add_argument("--processes", type=int, help="default: one for each core")
     parser.add_argument("--whole", action="store_true", help="do not make the scenario of one seed short")
     parser.add_argument("--without", choices=SAFETIES, help="break the product first: a safety of safeties.yaml")
@@ -28,16 +27,12 @@ def main() -> int:
         return int(lines[-1].strip() != NOTHING)
 
 
-def _parse_seeds(text: str) -> int | range:
+def seeds(text: str) -> int | range:
     """Return one seed, or a range of seeds that is not empty."""
-    match = re.fullmatch(r"(\d{1,9})|(\d{0,9}):(\d{1,9})", text)
-    if match and match[1]:
-        return int(match[1])
-    if match and int(match[2] or 0) < int(match[3]):
-        return range(int(match[2] or 0), int(match[3]))
-    raise argparse.ArgumentTypeError(
-        f"no scenario has such a seed (got {text!r}); valid: one seed, or FIRST:END with FIRST below END"
-    )
+    first, colon, end = text.rpartition(":")
+    if colon and int(first or 0) >= int(end):
+        raise argparse.ArgumentTypeError(f"FIRST is below END (got {text!r})")
+    return range(int(first or 0), int(end)) if colon else int(text)
 
 
 def _run(seeds: range, processes: int | None) -> int:

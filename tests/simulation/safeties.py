@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from tests.simulation.sim_scenario import Scenario
+from tests.simulation.sim_scenarios import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 TICKS = [[30, 2370]]

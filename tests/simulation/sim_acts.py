@@ -12,7 +12,7 @@ from tests.builders import a_go_pool, a_push
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_pools import EXHAUSTED
-from tests.simulation.sim_scenario import CLUSTERS, ZONE, Act
+from tests.simulation.sim_scenarios import CLUSTERS, ZONE, Act
 from tests.simulation.sim_workloads import OTHER, SHAPES, Shape, Workload
 from tests.simulation.sim_world import Sent, World
 
@@ -65,8 +65,7 @@ class OnCluster:
         if queued:
             self.cluster.kueue.see(made)
 
-    def queue(self) -> None:
-        self.create()
+    queue = create  # as suspended, in Kueue's queue
 
     def bystander(self) -> None:
         self.add_pool(f"team-pool-{self.act.name}", {"team": "a"}, SHAPES["one"], failed=self.act.flag)

@@ -7,20 +7,18 @@ nothing else could make it act.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
 from shared.model import labels
 from standins.autoscaler import model, picture
 from standins.kit import fitting
-from tests.simulation.sim_pool_bodies import RESTING
+from tests.simulation.sim_pool_bodies import RESTING, Pool
 from tests.simulation.sim_pools import EXHAUSTED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.simulation.sim_cluster import Node, SimCluster, SimPod
-    from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_world import World
 
 TIMES = model.Times(repeat=0)

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.edges.pods import Pod, view_pod
+from shared.kinds.kind import Kind
 from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
 from shared.model.pools import NodePool, PoolNode
@@ -17,13 +18,11 @@ from shared.model.workloads import Notice, PodView
 from standins.kit import fitting
 from tests.simulation.sim_autoscaler import Autoscaler, draw_node, draw_pod
 from tests.simulation.sim_kueue import Kueue
-from tests.simulation.sim_scenario import DRAIN_SECONDS
-from tests.simulation.sim_workloads import NAMESPACE, SINGLE_HOSTS, Json, Workload
+from tests.simulation.sim_pool_bodies import Pool
+from tests.simulation.sim_scenarios import DRAIN_SECONDS
+from tests.simulation.sim_workloads import NAMESPACE, SINGLE_HOSTS, Json, PodPlan, Workload
 
 if TYPE_CHECKING:
-    from shared.kinds.kind import Kind
-    from tests.simulation.sim_pool_bodies import Pool
-    from tests.simulation.sim_workloads import PodPlan
     from tests.simulation.sim_world import World
 
 FIXED_NAMES = ("StatefulSet", "LeaderWorkerSet", "Pod")

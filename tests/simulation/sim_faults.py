@@ -8,7 +8,7 @@ from random import Random
 from greenlet import getcurrent
 
 from shared.model.errors import Busy, ClusterNotFound, Denied, NoCapacity, ProvisionerError, Throttled, Unavailable
-from tests.simulation.sim_scenario import CLUSTERS, Fault
+from tests.simulation.sim_scenarios import CLUSTERS, Fault
 from tests.simulation.virtual_time import VirtualTime
 
 GKE = frozenset(

@@ -22,19 +22,18 @@ from shared.engine.threads import Crew, attempt
 from shared.kinds.table import is_pod_of, select_pods_of
 from shared.model import labels
 from shared.model.errors import OutOfTime
+from shared.model.names import ObjectName
 from shared.model.needs import Reservation, Tier, Way
-from shared.model.workloads import Namespace
+from shared.model.pools import PoolNode
+from shared.model.workloads import Disk, Namespace, Notice, PodView, WorkloadView
 from shared.needs import pods, wanted
 from shared.settings import ClusterSettings, Settings
+from tests.simulation.sim_cluster import SimCluster, SimPod
 from tests.simulation.sim_faults import Crash, Invocation
-from tests.simulation.sim_scenario import CLUSTERS, ZONE, Rollout, Scenario
+from tests.simulation.sim_scenarios import CLUSTERS, ZONE, Rollout, Scenario
 from tests.simulation.virtual_time import VirtualTime
 
 if TYPE_CHECKING:
-    from shared.model.names import ObjectName
-    from shared.model.pools import PoolNode
-    from shared.model.workloads import Disk, Notice, PodView, WorkloadView
-    from tests.simulation.sim_cluster import SimCluster, SimPod
     from tests.simulation.sim_world import World
 
 T = TypeVar("T")
@@ -69,7 +68,6 @@ class ClusterPort:
         return self._world.clusters[self._name]
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
-        del namespace  # a story has one
         made = self._begin("get_workload").workloads.get((kind, name))
         return made.view if made else None
 
@@ -80,12 +78,10 @@ class ClusterPort:
 
     def explain_parent(self, parent: ObjectName) -> str:
         """Return nothing: no workload of a story has a parent."""
-        del parent
         return ""
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
         """Return nothing: no pod of a story has claims."""
-        del namespace, claim
         return None
 
     def get_namespace(self, name: str) -> Namespace | None:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from shared.engine.look import LIST_SECONDS
 from shared.engine.outside import Role
 from shared.model.pools import PoolStatus
-from tests.simulation.sim_faults import Invocation, PoolRead
-from tests.simulation.sim_pool_bodies import LIVE
-from tests.simulation.sim_scenario import GRACE_SECONDS, START, Violation
+from shared.model.workloads import CheckState
+from tests.simulation.sim_cluster import SimCluster, SimPod
+from tests.simulation.sim_faults import PoolRead
+from tests.simulation.sim_kueue import Entry
+from tests.simulation.sim_pool_bodies import LIVE, Pool
+from tests.simulation.sim_scenarios import GRACE_SECONDS, START, Violation
+from tests.simulation.sim_workloads import Workload
 
 if TYPE_CHECKING:
-    from shared.model.workloads import CheckState
-    from tests.simulation.sim_cluster import SimCluster, SimPod
-    from tests.simulation.sim_kueue import Entry
-    from tests.simulation.sim_pool_bodies import Pool
-    from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
 LOOK_SECONDS = 11.0
@@ -63,12 +62,6 @@ class Judge:
         """When the call was made that is judged."""
         return self._world.time.get_call_began()
 
-    @property
-    def _run(self) -> Invocation:
-        """The run of a function that made it."""
-        run = self._world.time.get_owner()
-        return run if isinstance(run, Invocation) else Invocation("nothing", 0, self._now)
-
     def _home(self, pool: Pool) -> SimCluster:
         return self._world.clusters[pool.cluster]
 
@@ -99,7 +92,7 @@ class Judge:
         fitting = [each for each in self._world.gke.list_fitting(pool.cluster, made) if each.pin == pool.pin]
         serving = [each for each in fitting if self._may_serve(each)]
         since = sent - (LOOK_SECONDS if self._is_several(Role.PROVISION) else 3)
-        shown = self._run.pool_reads.get((pool.cluster, ""))
+        shown = self._world.run.pool_reads.get((pool.cluster, ""))
         if shown and shown.answered_at - shown.shows > LIST_SECONDS:
             since = min(since, shown.shows)
         listed = [each for each in serving if each.made_at <= since and each.relabelled_at <= since]
@@ -256,7 +249,7 @@ class Judge:
         self._check_stop(act, pool, adds=adds)
         if pool.owner is not None:
             return
-        run = self._run
+        run = self._world.run
         reads = [run.pool_reads.get((pool.cluster, name)) for name in (pool.name, "")]
         last = next((each for each in reads if each is not None), PoolRead(run.began, run.began))
         if last.shows >= max(pool.made_at, pool.relabelled_at):
@@ -279,7 +272,7 @@ class Judge:
 
     def _judge_bound(self, pool: Pool, pod: SimPod) -> None:
         """Report the delete of a used pool, unless the pod hangs on a slice that lost a host."""
-        now, made, run = self._now, pod.workload, self._run
+        now, made, run = self._now, pod.workload, self._world.run
         if pool.is_of(made) and pool.healthy_since is None and made.shape.hosts > 1:
             return
         look = run.looks.get((pool.cluster, pool.name), run.began)

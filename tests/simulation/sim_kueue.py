@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,15 +11,11 @@ from msgspec.structs import replace
 from shared.model.errors import StaleView
 from shared.model.messages import Event, EventType
 from shared.model.names import ObjectName
-from shared.model.workloads import Check, CheckState, QueuedWorkload
-from tests.simulation.sim_workloads import NAMESPACE
+from shared.model.workloads import Check, CheckState, QueuedWorkload, WorkloadView
+from tests.simulation.sim_workloads import NAMESPACE, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from shared.model.workloads import WorkloadView
     from tests.simulation.sim_cluster import SimCluster
-    from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
 CHECK = "capacity"
@@ -167,7 +164,6 @@ class Kueue:
         return [self._show(entry) for entry in self.entries.values()]
 
     def list_owned(self, namespace: str, owner_uid: str) -> Iterable[QueuedWorkload]:
-        del namespace  # a story has one
         self._world.faults.read("list_owned", self._cluster.name)
         return [self._show(entry) for uid, entry in self.entries.items() if uid == owner_uid]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -15,9 +15,7 @@ from shared.model import labels
 from shared.model.names import Owner
 from shared.model.pools import ELASTIC_SLOT, FillError, Machines, NodePool, PoolStatus
 from tests.builders import read_created
-
-if TYPE_CHECKING:
-    from tests.simulation.sim_workloads import Workload
+from tests.simulation.sim_workloads import Workload
 
 RESTING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 LIVE = (*RESTING, PoolStatus.PROVISIONING, PoolStatus.RECONCILING)

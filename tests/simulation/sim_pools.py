@@ -8,6 +8,7 @@ answers within a minute. A pool that the autoscaler fills is created empty, in s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,15 +19,11 @@ from msgspec.structs import replace
 from shared.model.errors import AlreadyExists, Busy, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.model.pools import UNDER_WAY, Machines, NodePool, Operation, PoolStatus
 from tests.simulation.sim_faults import CALL_SECONDS, LATE, OUTCOMES
-from tests.simulation.sim_pool_bodies import DEFAULT_POOL, RESTING, read_body
-from tests.simulation.sim_scenario import START
+from tests.simulation.sim_pool_bodies import DEFAULT_POOL, RESTING, Pool, read_body
+from tests.simulation.sim_scenarios import START, Fault
+from tests.simulation.sim_workloads import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from tests.simulation.sim_pool_bodies import Pool
-    from tests.simulation.sim_scenario import Fault
-    from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
 CREATE_SECONDS = 1.4  # how long GKE takes to accept a create

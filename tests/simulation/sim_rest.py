@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -12,16 +11,12 @@ from shared.engine.outside import Role
 from shared.engine.reconcile import plan_for
 from shared.model.errors import ProvisionerError
 from shared.model.pools import PoolStatus
+from tests.simulation.sim_cluster import SimCluster, SimPod
 from tests.simulation.sim_faults import Invocation
-from tests.simulation.sim_pool_bodies import RESTING
-from tests.simulation.sim_scenario import EVENT_SECONDS
-from tests.simulation.sim_workloads import NAMESPACE
-
-if TYPE_CHECKING:
-    from tests.simulation.sim_cluster import SimCluster, SimPod
-    from tests.simulation.sim_pool_bodies import Pool
-    from tests.simulation.sim_workloads import Workload
-    from tests.simulation.sim_world import World
+from tests.simulation.sim_pool_bodies import RESTING, Pool
+from tests.simulation.sim_scenarios import EVENT_SECONDS
+from tests.simulation.sim_workloads import NAMESPACE, Workload
+from tests.simulation.sim_world import World
 
 BOTH_TICKS = 5  # for so many ticks two whole pools of one slot may stand beside each other
 DELETE_TICKS = 3  # for so many ticks a delete holds its operation slot

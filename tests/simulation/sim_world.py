@@ -1,23 +1,28 @@
-"""The world of one story: everything outside of the product, and the messages between."""
+"""The world of one story: all that is outside of the functions, and the messages between."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
+import msgspec
+
+from exporter.observed_objects import ObservedPods, ObservedWorkloads, WatchedPod
+from shared.edges.kubernetes import ObjectMeta
 from shared.engine.outside import Role
+from shared.kinds.table import KINDS
 from shared.model.messages import Event, EventType
+from shared.model.times import format_time
 from tests.audit_entries import an_entry, as_message
 from tests.builders import a_push
-from tests.simulation.sim_cluster import SimCluster
-from tests.simulation.sim_exporter import SimExporter
+from tests.simulation.sim_cluster import SimCluster, SimPod
 from tests.simulation.sim_faults import MESSAGES, FaultTable, Invocation, PoolRead
 from tests.simulation.sim_functions import Functions
 from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pools import GkePools
-from tests.simulation.sim_scenario import CLUSTERS, START, ZONE, Scenario
+from tests.simulation.sim_scenarios import CLUSTERS, START, ZONE, Scenario
 from tests.simulation.sim_workloads import Workload
 from tests.simulation.virtual_time import VirtualTime
 
@@ -66,9 +71,14 @@ class World:
 
     def tell(self, text: str) -> None:
         if self._tell is not None:
-            run = self.time.get_owner()
-            who = f"{run.label}: " if isinstance(run, Invocation) else ""
+            who = f"{self.run.label}: " if self.run.label else ""
             self._tell(f"  {self.time.now - START:8.1f} s  {who}{text}")
+
+    @property
+    def run(self) -> Invocation:
+        """The run of a function that goes on now, or a new one of nobody."""
+        run = self.time.get_owner()
+        return run if isinstance(run, Invocation) else Invocation("", 0, self.time.now)
 
     def note_change(self) -> None:
         self.changes += 1
@@ -77,15 +87,12 @@ class World:
 
     def note_pool_read(self, cluster: str, name: str) -> None:
         """Note that a function reads a pool now; without a name, all of them."""
-        run, now = self.time.get_owner(), self.time.now
-        if isinstance(run, Invocation):
-            run.pool_reads[cluster, name] = PoolRead(now, now - self.faults.stale_seconds)
+        now = self.time.now
+        self.run.pool_reads[cluster, name] = PoolRead(now, now - self.faults.stale_seconds)
 
     def note_look(self, cluster: str, pool: str) -> None:
         """Note that a function reads the pods on a node of a pool now, or that it has no node."""
-        run = self.time.get_owner()
-        if isinstance(run, Invocation):
-            run.looks[cluster, pool] = self.time.now
+        self.run.looks[cluster, pool] = self.time.now
 
     def make_uid(self, prefix: str) -> str:
         self._uids += 1
@@ -121,7 +128,7 @@ class World:
             for _ in range(copies):
                 rng = self.log_rng
                 seconds = 1 + 4 * rng.random() if rng.random() < 0.8 else 600 * rng.random()
-                self.time.after(seconds, functools.partial(self.deliver, sent))
+                self.time.after(seconds, partial(self.deliver, sent))
 
     def send(self, cluster: str, sent: Sent) -> None:
         """Send one message, or what a fault makes of it."""
@@ -164,7 +171,7 @@ class World:
         again = list(self.sent)
         self.rng.shuffle(again)
         for sent in again:
-            self.time.after(self.rng.random() * 20, functools.partial(self.deliver, sent))
+            self.time.after(self.rng.random() * 20, partial(self.deliver, sent))
 
     def tick(self) -> None:
         """Let the scheduler call both functions for each cluster."""
@@ -172,3 +179,62 @@ class World:
             self.ticks.setdefault(cluster, []).append(self.time.now)
             for role in Role:
                 self.functions.tick(role, cluster)
+
+
+class SimExporter:
+    """One cluster's exporter, which may be down."""
+
+    def __init__(self, world: World, cluster: str) -> None:
+        self._world, self._cluster = world, cluster
+        self.up = True
+        self._start()
+
+    def _start(self) -> None:
+        self._pods = {kind.name: ObservedPods(self._cluster, kind) for kind in KINDS}
+        self._workloads = {kind.name: ObservedWorkloads(self._cluster, kind) for kind in KINDS[:-1]}
+
+    def stop(self) -> None:
+        """Let it end, with all that it remembers and keeps: a new one reports that again."""
+        self.up = False
+
+    def start(self) -> None:
+        """Let a new one start: it lists everything."""
+        if self.up:
+            return
+        self.up = True
+        self._start()
+        truth = self._world.clusters[self._cluster]
+        for made in list(truth.workloads.values()):
+            self.see_workload(made)
+        for pod in list(truth.waiting.values()):
+            self.see_pod(pod)
+
+    def see_pod(self, pod: SimPod) -> None:
+        """Show a pod without a node."""
+        if self.up and pod.kind:
+            self._publish(self._pods[pod.kind.name].see(build_pod(pod)))
+
+    def lose_pod(self, pod: SimPod) -> None:
+        if self.up and pod.kind:
+            gone = WatchedPod(metadata=ObjectMeta(uid=pod.view.uid))
+            self._publish(self._pods[pod.kind.name].lose(gone))
+
+    def see_workload(self, made: Workload) -> None:
+        if self.up and made.kind in self._workloads:
+            self._publish(self._workloads[made.kind].see(made.view))
+
+    def lose_workload(self, made: Workload) -> None:
+        if self.up and made.kind in self._workloads:
+            self._publish(self._workloads[made.kind].lose(made.view))
+
+    def _publish(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._world.publish(self._cluster, event)
+
+
+def build_pod(pod: SimPod) -> WatchedPod:
+    """Return a pod as the API has it."""
+    since = format_time(pod.view.unschedulable_since)
+    word = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
+    body = msgspec.json.encode(pod.body | {"status": {"conditions": [word] if since else []}})
+    return msgspec.json.decode(body, type=WatchedPod)

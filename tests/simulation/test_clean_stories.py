@@ -1,6 +1,6 @@
 """Two hundred stories violate nothing, and they are not empty."""
 
-from tests.simulation.campaigns import run_seeds, tell_scenario
+from tests.simulation.sim_run import run_seeds, tell_scenario
 
 STORIES = 200
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contract.test_gke_edge import LIVES, play_life
-from tests.simulation.sim_scenario import CLUSTERS, Fault, Scenario
+from tests.simulation.sim_scenarios import CLUSTERS, Fault, Scenario
 from tests.simulation.sim_world import World
 
 CALL_SECONDS = 5.0

@@ -8,10 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.campaigns import shrink
-from tests.simulation.sim_run import run_scenario
-from tests.simulation.sim_scenario import Act, Scenario
-from tests.simulation.sim_scenarios import make_scenario
+from tests.simulation.sim_run import run_scenario, shrink
+from tests.simulation.sim_scenarios import Act, Scenario, make_scenario
 from tests.simulation.virtual_time import Task
 
 
