@@ -28,7 +28,7 @@ def write_act(act: Act, scene: Scene) -> str:
     if act.verb != Verb.CREATE:
         return f"{act.verb} {act.pool}{f' {act.maximum}' if act.verb in (Verb.RAISE, Verb.LOWER) else ''}"
     need = next(each for each in scene.needs if each.key == act.need)
-    size = f" max={act.maximum}" if need.elastic else ""
+    size = f" max={act.maximum}{' with its nodes' * (not act.empty)}" if need.elastic else ""
     marks = f" round={act.round}" * bool(act.round) + f" useless={act.useless}" * bool(act.useless)
     way = WORDS[need.ways[act.candidate].tier]
     return f"create {act.slot}.{act.attempt} {way}{size or ' empty' * act.empty}{marks}"
