@@ -121,12 +121,10 @@ def a_jobset(
     namespace: str = "default",
     template: PodTemplate | None = None,
     annotations: dict[str, str] | None = None,
-    job_annotations: dict[str, str] | None = None,
     **overrides: Any,
 ) -> WorkloadView:
     """A live JobSet with one replicated job."""
-    fields = (annotations or {}) | (job_annotations or {})
-    pinned = {jobset_keys.EXCLUSIVE_TOPOLOGY, jobset_keys.NODE_SELECTOR_STRATEGY} <= fields.keys()
+    pinned = {jobset_keys.EXCLUSIVE_TOPOLOGY, jobset_keys.NODE_SELECTOR_STRATEGY} <= (annotations or {}).keys()
     replicated = SliceGroup(name=job, replicas=replicas, template=template or a_template(), pinned=pinned)
     return WorkloadView(
         **{
@@ -162,27 +160,17 @@ def a_pool(
     *,
     claim: Claim | None = None,
     attempt: int = 0,
-    age_seconds: float | None = 60.0,
-    extra_labels: dict[str, str | None] | None = None,
+    age_seconds: float = 60.0,
     **overrides: Any,
 ) -> NodePool:
-    """A pool of ours for a claim; an age of None is a pool that does not say when it was made.
-
-    `extra_labels` overwrite labels, and take away those given as None.
-    """
-    claim = claim or a_claim()
-    created_at = int(NOW - (age_seconds or 0))
-    of_owner = build_owner_labels(
-        claim, Try(attempt=attempt), created_at=created_at, cluster_uid="uid-of-kube-system"
-    )
-    pool_labels: dict[str, str | None] = {**of_owner, **(extra_labels or {})}
-    if age_seconds is None:
-        pool_labels[labels.CREATED_AT] = None
+    """A pool of ours for a claim."""
+    claim, tried = claim or a_claim(), Try(attempt=attempt)
+    created_at = int(NOW - age_seconds)
     return NodePool(
         **{
             "name": build_name(claim, attempt),
             "status": PoolStatus(status),
-            "labels": {key: value for key, value in pool_labels.items() if value is not None},
+            "labels": build_owner_labels(claim, tried, created_at=created_at, cluster_uid="uid-of-kube-system"),
             "maximum": 4,
             "machine_type": "ct6e-standard-4t",
             "topology": "4x4",

@@ -18,25 +18,19 @@ from shared.settings import Settings
 from tests.builders import CLUSTER, a_claim, a_jobset, a_pod, settings
 
 
-def want(workload: WorkloadView, *pods: PodView, use: Settings | None = None, **more: Any) -> Wanted:
+def want(workload: WorkloadView, *pods: PodView, use: Settings | None = None) -> Wanted:
     """What a workload with these live pods needs; each node has the name of its pool."""
-    return list_wanted(CLUSTER, workload, pods, {}, use or settings(), **more)
+    return list_wanted(CLUSTER, workload, pods, {}, use or settings())
 
 
-def decide_demand(
-    cluster: str, pod: PodView, workload: WorkloadView, use: Settings, **more: Any
+def decide(
+    pod: PodView, workload: WorkloadView, use: Settings | None = None, *, cluster: str = CLUSTER
 ) -> Demand | Decision:
     """The demand that a live pod belongs to, or what its owner is told."""
-    return find_demand(list_wanted(cluster, workload, (pod,), {}, use, **more), pod)
-
-
-def find_demand(wanted: Wanted, pod: PodView) -> Demand | Decision:
-    """The demand that one of the live pods belongs to, or what its owner is told."""
-    told = [decision for refused, decision in wanted.refusals if refused is pod]
-    if told:
-        return told[0]
-    (seen,) = (each for each, live in zip(wanted.pods, [pod], strict=True) if live is pod)
-    needs = [need for need in wanted.needs if need.key == seen.need]
+    wanted = list_wanted(cluster, workload, (pod,), {}, use or settings())
+    if wanted.refusals:
+        return wanted.refusals[0][1]
+    needs = [need for need in wanted.needs if need.key == wanted.pods[0].need]
     if not needs:
         return Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, "its spec has no accelerators")
     return answer_need(wanted, needs[0])
@@ -64,7 +58,7 @@ def a_demand(
     """The demand of a leader pod, read by the real rule; `shape` goes to `a_template`."""
     pod = pod or a_pod(shape=shape)
     jobset = jobset or a_jobset(namespace=pod.namespace, template=pod.template)
-    return expect_demand(decide_demand(CLUSTER, pod, jobset, use or settings()))
+    return expect_demand(decide(pod, jobset, use))
 
 
 def expect_demand(found: object) -> Demand:

@@ -24,7 +24,7 @@ from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, s
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.workloads import PodView, WorkloadView
-from tests.demands import expect_demand, expect_words, plan_demands, refuses, want
+from tests.demands import decide, expect_demand, expect_words, plan_demands, refuses, want
 from tests.rows import read_table, rows
 from tests.rules.workloads import (
     BUILDERS,
@@ -44,7 +44,6 @@ from tests.rules.workloads import (
     a_shard,
     a_worker,
     change,
-    decide,
     having,
     indexed,
     list_slices,

@@ -12,7 +12,7 @@ from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
 from shared.needs.ways import Demand
 from tests.builders import a_pod, a_template, settings
-from tests.demands import expect_demand, expect_words, plan_demands, want
+from tests.demands import decide, expect_demand, expect_words, plan_demands, want
 from tests.rows import rows
 from tests.rules.workloads import (
     ALL,
@@ -39,7 +39,6 @@ from tests.rules.workloads import (
     a_worker,
     a_workload,
     change,
-    decide,
     having,
     indexed,
     list_slices,

@@ -23,19 +23,8 @@ from shared.needs.ways import Demand
 from shared.plan.counting import fits
 from shared.settings import ClusterSettings, Settings
 from shared.shapes.catalogue import GIB
-from tests.builders import (
-    CLUSTER,
-    JOBSET_UID,
-    NOW,
-    ZONE,
-    a_claim,
-    a_jobset,
-    a_pod,
-    a_template,
-    read_created,
-    settings,
-)
-from tests.demands import a_demand, a_pool_body, decide_demand, expect_demand, expect_words
+from tests.builders import JOBSET_UID, NOW, ZONE, a_claim, a_jobset, a_pod, a_template, read_created, settings
+from tests.demands import a_demand, a_pool_body, decide, expect_demand, expect_words
 from tests.rows import read_table, rows
 
 COLUMNS = (
@@ -101,7 +90,7 @@ def merge(row: dict[str, Any], live: dict[str, dict[str, Any]]) -> dict[str, Any
     return row | {column: row.get(column, {}) | values for column, values in live.items()}
 
 
-def decide(row: dict[str, Any], use: Settings) -> Demand | Decision:
+def answer(row: dict[str, Any], use: Settings) -> Demand | Decision:
     """Decide about the slice of a row. Beside its disks there is one of other pods."""
     pod = a_pod(template=read_template(merge(row, row.get("live", {}))), **row.get("pod", {}))
     zones = dict(zip(CLAIMS, row.get("disks", ()), strict=False)) | {"of-others": ["europe-west4-a"]}
@@ -112,7 +101,7 @@ def decide(row: dict[str, Any], use: Settings) -> Demand | Decision:
     jobset = a_jobset(template=template, disks=disks, created_at=NOW, **own)
     (group,) = jobset.groups
     groups = (share_nodes(structs.replace(group, pods=row.get("pods", group.pods), **row.get("group", {}))),)
-    return decide_demand(name_cluster(row), pod, structs.replace(jobset, groups=groups), use)
+    return decide(pod, structs.replace(jobset, groups=groups), use, cluster=name_cluster(row))
 
 
 def build_pool(demand: Demand, use: Settings, **owner: Any) -> dict[str, Any]:
@@ -141,7 +130,7 @@ ROWS = {
 @rows("row", ROWS)
 def test_a_slice_gets_what_its_pods_ask_or_is_told_why_not(row: dict[str, Any]) -> None:
     use = read_settings(row)
-    found = decide(row, use)
+    found = answer(row, use)
 
     assert row.keys() & RESULTS, "a row says what comes of it"
     for column, verdict in (("refused", Verdict.REFUSE), ("left", Verdict.NOTHING)):
@@ -262,7 +251,7 @@ def test_whatever_an_author_says_ends_with_words_or_in_a_pool_that_says_whose_it
 ) -> None:
     use = settings(copy_labels=setting)
     pod = a_pod(shape=shape, pod_labels=pod_labels, annotations={labels.COPY_LABELS: ",".join(copied)})
-    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), use)
+    found = decide(pod, a_jobset(template=pod.template), use)
     if isinstance(found, Decision):
         assert found.message
         return

@@ -24,7 +24,7 @@ from shared.model.workloads import (
 )
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
-from tests.demands import expect_demand, expect_words, plan_demands, want
+from tests.demands import decide, expect_demand, expect_words, plan_demands, want
 from tests.rules.workloads import (
     ONE_HOST,
     a_body,
@@ -34,7 +34,6 @@ from tests.rules.workloads import (
     a_member,
     a_workload,
     change,
-    decide,
 )
 
 PINNED = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}

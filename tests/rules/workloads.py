@@ -22,12 +22,8 @@ from shared.kinds.kind import SliceOfPod, name_slice
 from shared.kinds.replicas import POD_NAME, TEMPLATE_HASH
 from shared.kinds.table import get_kind
 from shared.model import labels
-from shared.model.decisions import Decision
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
-from shared.needs.ways import Demand
-from shared.settings import Settings
-from tests.builders import CLUSTER, IN_ONE_POOL, settings
-from tests.demands import decide_demand
+from tests.builders import IN_ONE_POOL
 
 Json = dict[str, Any]
 WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
@@ -336,8 +332,3 @@ def list_slices(workload: WorkloadView) -> list[SliceOfPod]:
 def _list_slots(workload: WorkloadView, group: SliceGroup) -> list[str]:
     only = group.slots is None and workload.kind in ("Job", "StatefulSet")
     return [""] if group.elastic or (only and group.replicas) else [str(each) for each in range(group.replicas)]
-
-
-def decide(pod: PodView, workload: WorkloadView, use: Settings | None = None) -> Demand | Decision:
-    """Return what the rule says of the pod."""
-    return decide_demand(CLUSTER, pod, workload, use or settings())
