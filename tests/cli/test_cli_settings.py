@@ -44,7 +44,7 @@ def test_names_follow_from_project_and_name() -> None:
 
 
 GROUPS = [(), ("dead-letters",)]
-BOUNDS = {("board",): ["[default: 0; 0<=x<=65535]", "[default: 5; 1<=x<=3600]"]}
+BOUNDS: dict[tuple[str, ...], list[str]] = {("board",): ["[default: 0; 0<=x<=65535]", "[default: 5; 1<=x<=3600]"]}
 """Of the port, and of the seconds between two readings."""
 
 

@@ -1,5 +1,7 @@
 """What must not go wrong when reads, refusals and restarts cross: each was once wrong."""
 
+from typing import Any
+
 import pytest
 from msgspec import structs
 
@@ -40,7 +42,7 @@ def serve(world: World, *, replicas: int) -> Key:
     return Key(CLUSTER, "Deployment", "default", "serve")
 
 
-def elastic(*, replicas: int, **options: int) -> tuple[World, Key, str]:
+def elastic(*, replicas: int, **options: Any) -> tuple[World, Key, str]:
     """The world of such a Deployment that has got its pool."""
     world = World(**options)
     key = serve(world, replicas=replicas)
