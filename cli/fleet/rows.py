@@ -296,10 +296,10 @@ def _count_waiting(need: Need, one: Planned) -> tuple[int, float]:
     """
     if one.look.scene.queued:
         lacking = sum(want.need is need for want in one.census.demanded.unserved)
-        return lacking, one.look.scene.suspended_since or 0.0
+        return lacking, one.look.scene.suspended_since or one.look.scene.now
     pods = [pod for pod in one.look.scene.pods if pod.need == need.key and pod.waits]
     slices = pods if need.elastic else {pod.slice for pod in pods}
-    return len(slices), min((pod.created_at for pod in pods), default=0.0)
+    return len(slices), min((pod.created_at for pod in pods), default=one.look.scene.now)
 
 
 def _describe_wait(decision: Decision, one: Planned, slices: int, seconds: float) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def select(outputs: dict[str, Any], name: str, key: str) -> list[str]:
     if name == "clusters":
         return list_clusters(outputs)
     if name == "helm_values":
-        return [json.dumps(outputs["helm_values"][key], indent=1)]
+        return [json.dumps(outputs["helm_values"][key])]
     if name == "push_subscriptions":
         subscriptions = outputs.get("subscriptions", {})
         return [each for key, each in sorted(subscriptions.items()) if each and key != "dead_letters"]

@@ -30,7 +30,7 @@ def main() -> int:
     path, *names = sys.argv[1:]
     text = Path(path).read_text(encoding="utf-8")
     kept = json.loads(text)["substitutions"] if text and not FILE.exists() else {}
-    json.dump({"substitutions": merge(kept, names, os.environ)}, sys.stdout, indent=1)
+    json.dump({"substitutions": merge(kept, names, os.environ)}, sys.stdout)
     return 0
 
 
