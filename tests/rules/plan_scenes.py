@@ -42,7 +42,7 @@ NAMES = {
     "UNREAD": "EMPTY unread=word",
     "LOST": "0.0 nodes=3 word=lost error=700 ready=9000 age=9000",
     "IDLE_READY": "0.0 ready=1000 age=1500",
-    "IDLE": "0.0 idle=700 closed=70",
+    "IDLE": "0.0 idle=700 closed=60",
     "NEW": "0.1 PROVISIONING nodes=0",
     "SPOT_POOL": "0.0 key=b labels=flavor=spot",
     "GPU": "any.0 hosts=0 nodes=3 maximum=3 autoscaled=yes",
