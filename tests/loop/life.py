@@ -134,7 +134,7 @@ class Life:
         assert all(is_within(pools[shape], count) for shape, count in row.pools.items()), pools
         assert creates == accepted["DeleteNodePool"] >= pools.total(), accepted
         assert row.reasons <= told <= row.allowed, told
-        assert row.end in ("", "gone") or told & ENDS, told
+        assert not row.end or told & ENDS, told
         events = "\n".join(main.list_events())
         assert [words for words in row.words if words not in events] == [], events
         messages = [each for each in self.cloud.list_messages(TOPIC) if each["namespace"] == self.namespace]
