@@ -20,6 +20,7 @@ from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, put_in_place, read_json, run
 from tests.engine.fake_ports import FakeGke
 from tests.field.field_world import FieldWorld, read_input
+from tests.rows import rows
 
 Json = dict[str, Any]
 OF_JOB = {"apiVersion": "batch/v1", "kind": "Job"}
@@ -129,37 +130,35 @@ def test_a_word_that_gke_refuses_refuses_nobody_who_did_not_write_it(selector: d
 # --- sub-groups of one pod of a LeaderWorkerSet
 
 
-def serve(*subgroups: int, leader: dict[str, object] | None = None) -> FieldWorld:
-    """The pods of one group with these sub-groups."""
+def serve(*subgroups: int, chipless: bool = False) -> FieldWorld:
+    """The pods of one group with these sub-groups; its leader may have no chips."""
     body = read_input("subgroups-of-one.yaml", "prefill")
     inner = body["spec"]["leaderWorkerTemplate"]
-    if leader is not None:
-        inner["leaderTemplate"] = {"spec": leader}
+    if chipless:
+        inner["leaderTemplate"] = {"spec": {"containers": [{"name": "proxy", "image": "registry.example/p:1"}]}}
     world = FieldWorld(body)
     prefix = "leaderworkerset.sigs.k8s.io/"
     for worker, subgroup in enumerate(subgroups):
         own = {"name": "prefill", "group-index": "0", "worker-index": worker, "subgroup-index": subgroup}
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "prefill-0" if worker else "prefill"}
         notes = {f"{prefix}size": str(len(subgroups)), f"{prefix}subgroup-size": "1"}
-        if leader is None or worker:
+        if worker or not chipless:
             labels = {f"{prefix}{key}": str(value) for key, value in own.items()}
             name = f"prefill-0-{worker}" if worker else "prefill-0"
             world.add_pod(name, inner["workerTemplate"]["spec"], owner, labels, notes)
     return world
 
 
-LEADER: dict[str, object] = {"containers": [{"name": "proxy", "image": "registry.example/p:1"}]}
-
-
-@pytest.mark.parametrize(
-    ("subgroups", "leader", "pools"),
-    [((0, 1, 2), None, 3), ((0, 0, 1), LEADER, 2), ((0, 1, 2), LEADER, 2)],
-    ids=["new", "old, beside a leader without chips", "new, beside a leader without chips"],
+@rows(
+    "subgroups chipless pools",
+    {
+        "new": ((0, 1, 2), False, 3),
+        "old, beside a leader without chips": ((0, 0, 1), True, 2),
+        "new, beside a leader without chips": ((0, 1, 2), True, 2),
+    },
 )
-def test_each_pod_with_chips_gets_its_pool(
-    subgroups: tuple[int, ...], leader: dict[str, object] | None, pools: int
-) -> None:
-    world = serve(*subgroups, leader=leader)
+def test_each_pod_with_chips_gets_its_pool(subgroups: tuple[int, ...], chipless: bool, pools: int) -> None:
+    world = serve(*subgroups, chipless=chipless)
 
     world.provision()
 
