@@ -18,8 +18,9 @@ from testcontainers.core.container import DockerContainer
 
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Stored
+from standins.google.tests.fakegke_worlds import serving_google
 from standins.kit.processes import running_stand_in
-from tests.infra.chart import CONTAINER, ENVIRONMENT, POD, ROOT
+from tests.infra.chart import CONTAINER, ENVIRONMENT, NAMESPACE, POD, ROOT, TOPIC
 from tests.loop.bodies import build_workload
 from tests.loop.cloud import wait_for
 from tests.program_runs import run_program
@@ -28,10 +29,10 @@ pytestmark = [pytest.mark.image, pytest.mark.timeout(300)]
 
 Json = dict[str, Any]
 
-CLUSTER, TOPIC = "projects/demo/locations/us-east5/clusters/alpha", "projects/demo/topics/events"
 PODS = 3_000
 SIZE_MIB_MAX = 280  # what our layers may add to the base
 LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion-index": "0"}
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 IMAGE = "tpu-provisioner-exporter-under-test"
 # The image of the side-car that cleans up after a killed test may be unavailable; ours end with it.
 testcontainers_config.ryuk_disabled = True
@@ -76,12 +77,6 @@ def records(container: DockerContainer) -> list[Json]:
     return [json.loads(line) for line in output.splitlines()]
 
 
-def leader(name: str) -> Json:
-    """A leader pod that no node has room for."""
-    owner = {"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "u"}
-    return build_workload({"kind": "Pod", "tpu": "2x2", "metadata": {"labels": LABELS | owner}}, name)
-
-
 def bystander(number: int) -> Json:
     """A pod that the exporter sees and that is no demand, because a gate prevents scheduling."""
     words = {"kind": "Pod", "tpu": "", "metadata": {"labels": LABELS}}
@@ -91,21 +86,14 @@ def bystander(number: int) -> Json:
 
 
 def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(image: str, tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in ("pubsub", "cluster")]
-    for folder in folders:
-        folder.mkdir()
-    with (
-        running_stand_in(folders[0], "standins.google", "--pubsub") as pubsub,
-        running_stand_in(folders[1], "standins.cluster") as cluster,
-    ):
-        broker = pubsub.addresses
+    with serving_google(pubsub=True) as google, running_stand_in(tmp_path, "standins.cluster") as cluster:
+        broker = google.ports
         httpx.put(f"{broker['rest']}/v1/{TOPIC}", trust_env=False).raise_for_status()
         api = KubernetesApi(Connection(url=cluster.addresses["url"]))
+        api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}, Stored)
         for number in range(PODS):
             api.create("/api/v1/namespaces/default/pods", bystander(number), Stored)
         environment = ENVIRONMENT | {
-            "TPU_PROVISIONER_CLUSTER": CLUSTER,
-            "TPU_PROVISIONER_TOPIC": TOPIC,
             "TPU_PROVISIONER_ENDPOINT": cluster.addresses["url"],
             "PUBSUB_EMULATOR_HOST": broker["grpc"],
             "TPU_PROVISIONER_HTTP_PORT": "0",
@@ -115,7 +103,7 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(imag
             listening = wait_for("it to listen", lambda: of(container, "listening"))
             url = listening[0]["url"]
             wait_for("it to be ready", lambda: httpx.get(f"{url}/readyz", trust_env=False).is_success)
-            api.create("/api/v1/namespaces/default/pods", leader("first"), Stored)
+            api.create(JOBSETS, build_workload({"kind": "JobSet"}, "train"), Stored)
 
             subjects = wait_for("an event", lambda: published(broker["rest"]))
             assert subjects == ["namespaces/default/jobsets/train"]
