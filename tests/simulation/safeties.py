@@ -33,11 +33,7 @@ class Safety:
 
     @contextmanager
     def missing(self) -> Iterator[None]:
-        """Let the product do without it, wherever the function was imported.
-
-        Raises:
-            ValueError: the product has no such text once any more, so nothing would be missing.
-        """
+        """Let the product do without it, wherever the function was imported."""
         before, between, after = (ROOT / self.file).read_text().partition(self.text)
         if not between or self.text in after:
             raise ValueError(f"{self.file} has not once: {self.text}")

@@ -171,17 +171,11 @@ class OnWorkload(OnCluster):
     def scale(self) -> None:
         made, count = self.made, self.act.count
         if made.can("scale") and made.replicas != count and (made.kind != "StatefulSet" or made.elastic):
-            made.replicas = count
-            self._edit()
+            self.cluster.edit(made, replicas=count)
 
     def respec(self) -> None:
         if self.made.can("scale"):
-            self.made.shape = SHAPES[OTHER[self.made.shape.name]]
-            self._edit()
-
-    def _edit(self) -> None:
-        self.made.generation, self.made.changed_at = self.made.generation + 1, self.world.time.now
-        self.cluster.note_workload(self.made)
+            self.cluster.edit(self.made, shape=SHAPES[OTHER[self.made.shape.name]])
 
     def restart(self) -> None:
         """Let all of its pods be made anew; with the flag the old ones end soon."""

@@ -27,13 +27,20 @@ _KEY = "key of a pool"
 _CLOSED, _PINNED = "closed", "pinned"
 
 
+class _Silent(model.Autoscaler):
+    """The model without the reasons in its Events: no story reads them, and they take long."""
+
+    def _list_reasons(self, *_of_pod: object) -> str:
+        return ""
+
+
 class Autoscaler:
     """Adds and removes the nodes of the autoscaled pools of one cluster."""
 
     def __init__(self, world: World, cluster: SimCluster) -> None:
         self._world, self._cluster = world, cluster
         self._rng = Random(f"{world.scenario.seed} autoscaler of {cluster.name}")
-        self._model = model.Autoscaler(TIMES)
+        self._model = _Silent(TIMES)
         self._due = math.inf
 
     def wake(self, at: float = 0.0) -> None:

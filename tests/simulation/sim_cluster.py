@@ -114,6 +114,13 @@ class SimCluster:
         self._show(made)
         self._reconcile_soon(made)
 
+    def edit(self, made: Workload, **changes: object) -> None:
+        """Write something else into the spec of a workload."""
+        for name, value in changes.items():
+            setattr(made, name, value)
+        made.generation, made.changed_at = made.generation + 1, self.world.time.now
+        self.note_workload(made)
+
     def _show(self, made: Workload) -> None:
         """Show a workload to the exporter, unless it is gone."""
         if self.workloads.get((made.kind, made.name)) is made:
@@ -121,22 +128,18 @@ class SimCluster:
 
     def suspend(self, made: Workload, *, says: bool = True) -> None:
         """Suspend a workload; its controller says since when a moment later, or never."""
-        made.suspended, made.generation = True, made.generation + 1
-        made.suspended_at = made.changed_at = self.world.time.now
 
         def say() -> None:
             if made.suspended:
                 made.suspended_since = self.read_clock()
                 self.note_workload(made)
 
-        self.note_workload(made)
+        self.edit(made, suspended=True, suspended_at=self.world.time.now)
         if says:
             self.world.time.after(1.0, say)
 
     def resume(self, made: Workload) -> None:
-        made.suspended, made.suspended_since, made.generation = False, None, made.generation + 1
-        made.changed_at = self.world.time.now
-        self.note_workload(made)
+        self.edit(made, suspended=False, suspended_since=None)
 
     def remove_workload(self, made: Workload) -> None:
         if self.workloads.get((made.kind, made.name)) is made:

@@ -46,14 +46,8 @@ BEGIN_SECONDS = 60.0
 class SimClock:
     """`shared.model.times.Clock` of one story."""
 
-    def __init__(self, world: World) -> None:
-        self._time = world.time
-
-    def now(self) -> float:
-        return self._time.now
-
-    def pause(self, seconds: float) -> None:
-        self._time.pause(seconds)
+    def __init__(self, time: VirtualTime) -> None:
+        self.now, self.pause = lambda: time.now, time.pause
 
 
 class ClusterPort:
@@ -199,7 +193,7 @@ class Functions:
             takes=world.gke if role == Role.COLLECT else None,
             clusters={name: ClusterPort(world, name) for name in world.cluster_names},
             queues=queues,
-            clock=SimClock(world),
+            clock=SimClock(world.time),
             books=open_books(settings),
             crew=SimCrew(world.time),
         )

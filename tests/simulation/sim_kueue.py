@@ -88,12 +88,12 @@ class Kueue:
 
     def _admit(self) -> None:
         now = self._world.time.now
-        used = sum(_count_pods(each.made) for each in self.entries.values() if each.reserved_at is not None)
+        used = sum(len(each.made.list_wanted()) for each in self.entries.values() if each.reserved_at is not None)
         for entry in self.entries.values():
-            free = self._world.scenario.quota_pods - used
+            wanted = len(entry.made.list_wanted())
             waits = entry.reserved_at is None and entry.active and entry.waits_until <= now
-            if waits and _count_pods(entry.made) <= free:
-                used += _count_pods(entry.made)
+            if waits and used + wanted <= self._world.scenario.quota_pods:
+                used += wanted
                 entry.reserved_at, entry.version = float(int(now)), entry.version + 1
                 self._world.tell(f"Kueue has quota for {entry.made.name}")
                 self._world.note_change()
@@ -109,11 +109,7 @@ class Kueue:
             self._world.publish(self._cluster.name, event)
 
     def _answer(self, uid: str, version: str, state: CheckState, retry_seconds: int | None) -> None:
-        """Take what the check says.
-
-        Raises:
-            StaleView: the Workload has changed meanwhile.
-        """
+        """Take what the check says, unless the Workload has changed meanwhile."""
         entry = next((each for each in self.entries.values() if each.made.uid == uid), None)
         if entry is None or str(entry.version) != version:
             raise StaleView("the Workload has changed")
@@ -176,7 +172,3 @@ class Kueue:
     def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
         with self._world.faults.changing("write_state", self._cluster.name):
             self._answer(queued.owner.uid, queued.version, state, retry_seconds)
-
-
-def _count_pods(made: Workload) -> int:
-    return len(made.list_wanted())

@@ -91,11 +91,7 @@ class GkePools:
             follow_creation(self, pool, outcome)
 
     def _take_slot(self, cluster: str) -> None:
-        """Refuse an operation while as many run as GKE allows.
-
-        Raises:
-            Throttled: with the number, or without.
-        """
+        """Refuse an operation while as many run as GKE allows, with that number or without."""
         slots, says = self.world.scenario.operation_slots, self.world.scenario.says_slots
         running = sum(not each.ended for each in self.operations.get(cluster, ()))
         if slots and running >= slots:
@@ -153,11 +149,7 @@ class GkePools:
         self.stop(pool)
 
     def _do(self, method: str, cluster: str, effect: Callable[[], None]) -> None:
-        """Do what is asked now, or long after the caller has given up.
-
-        Raises:
-            Unavailable: it is done later.
-        """
+        """Do what is asked now, or long after the caller has given up without an answer."""
         fault, time = self.world.faults.take(cluster, {LATE}, method), self.world.time
         if fault is None:
             effect()
@@ -204,11 +196,7 @@ class GkePools:
             self.set_status(pool, PoolStatus.RUNNING)
 
     def _check_free(self, pool: Pool) -> None:
-        """Refuse a change of a pool while another operation runs on it.
-
-        Raises:
-            Busy: there is one.
-        """
+        """Refuse a change of a pool while another operation runs on it."""
         if pool.status in UNDER_WAY:
             raise Busy(f"node pool {pool.name} is {pool.status}")
 
