@@ -23,6 +23,7 @@ KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 WORKLOADS, CHECK_LIST = f"{KUEUE}/workloads", f"{KUEUE}/admissionchecks"
 MINE = f"{KUEUE}/namespaces/default/workloads"
 JOBSET = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets/train"
+OURS, ACTIVE = {"controllerName": CONTROLLER}, {"type": "Active", "status": "True"}
 SHAPE = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"}
 
 
@@ -40,7 +41,8 @@ class Api:
         self.objects: dict[str, Json | int] = {
             CHECK_LIST: {
                 "items": [
-                    {"metadata": {"name": "capacity", "generation": 1}, "spec": {"controllerName": CONTROLLER}},
+                    {"metadata": {"name": "capacity", "generation": 3}, "spec": OURS},
+                    {"metadata": {"name": "on"}, "spec": OURS, "status": {"conditions": [ACTIVE]}},
                     {"metadata": {"name": "other"}, "spec": {"controllerName": "example.com/other"}},
                 ]
             },
@@ -80,13 +82,15 @@ def queues(api: Api) -> KueueQueues:
 
 
 def test_only_our_checks_are_listed_and_marked(api: Api, queues: KueueQueues) -> None:
-    (check,) = queues.list_checks()
+    check, on = queues.list_checks()
+    assert [(check.name, check.active), (on.name, on.active)] == [("capacity", False), ("on", True)]
     queues.mark_active(check)
 
     ((path, content, query, body),) = api.patched
     assert path == f"{CHECK_LIST}/capacity/status"
     assert (content, query) == ("application/apply-patch+yaml", {"fieldManager": [CONTROLLER], "force": ["true"]})
-    assert body["status"]["conditions"][0]["status"] == "True"
+    (condition,) = body["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["observedGeneration"]) == ("Active", "True", 3)
 
 
 def test_an_owner_is_seen_as_kueue_will_resume_it(queues: KueueQueues) -> None:

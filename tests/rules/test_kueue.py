@@ -5,20 +5,12 @@ from typing import Any
 
 import pytest
 
-from shared.edges.kueue import (
-    CONTROLLER,
-    format_active,
-    format_state,
-    inject_flavors,
-    read_check,
-    read_flavor,
-    read_queued,
-)
+from shared.edges.kueue import format_state, inject_flavors, read_flavor, read_queued
 from shared.kinds.read import UnexpectedValue
 from shared.kinds.table import KIND_NAMES, get_kind
 from shared.model.decisions import Reason
 from shared.model.times import parse_time
-from shared.model.workloads import Check, CheckState, QueuedWorkload
+from shared.model.workloads import CheckState, QueuedWorkload
 from tests.demands import refuses
 
 Json = dict[str, Any]
@@ -106,15 +98,6 @@ def test_a_workload_of_a_wrong_type_is_an_error_that_names_the_field() -> None:
         read_queued(a_workload() | {"status": {"admissionChecks": "x"}})
 
 
-def test_a_check_of_another_controller_is_not_ours() -> None:
-    spec = {"metadata": {"name": "x"}, "spec": {"controllerName": CONTROLLER}}
-    active = {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
-
-    assert read_check(spec) == Check(name="x", active=False)
-    assert read_check(spec | active) == Check(name="x", active=True)
-    assert read_check({"metadata": {"name": "x"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}) is None
-
-
 FLAVORS: dict[str, Json] = {
     "v6e": {"nodeLabels": {"tpu": "v6e"}, "tolerations": [{"key": "spot", "operator": "Exists"}]},
     "big": {"nodeLabels": {"memory": "big"}},
@@ -196,10 +179,3 @@ def test_only_our_check_is_written_and_only_on_the_version_that_was_read() -> No
     assert (check["name"], check["state"], check["requeueAfterSeconds"]) == ("capacity", "Retry", 60)
     assert len(check["message"]) == 1024
     assert "retryCount" not in check
-
-
-def test_an_active_check_says_which_generation_of_it_was_seen() -> None:
-    body = format_active(Check(name="capacity", active=False, generation=3), "2026-11-23T11:00:00Z")
-
-    (condition,) = body["status"]["conditions"]
-    assert (condition["type"], condition["status"], condition["observedGeneration"]) == ("Active", "True", 3)
