@@ -3,12 +3,10 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from shared.edges.cluster import ZONE_KEYS, read_disk
-from shared.edges.connection import Connection
-from shared.edges.kubernetes import KubernetesApi
-from shared.model.errors import Denied, NotFound
+from shared.model.decisions import Reason
+from shared.model.errors import Denied, NotFound, Rejected
 from shared.model.workloads import Disk
 from tests.rows import rows
 
@@ -50,6 +48,7 @@ A, B, C = "us-east5-a", "us-east5-b", "us-east5-c"
 GOOGLES = "topology.gke.io/zone"
 OF_CLASS = [{"matchLabelExpressions": [{"key": GOOGLES, "values": [B, A]}]}]
 DENIED = Denied("GET x: 403 Forbidden")
+A_PATH = Rejected(Reason.REQUEST_INVALID, "valid: plain names")  # what no request is sent for
 TOLD = "cannot be judged: GET x: 403 Forbidden"
 
 
@@ -87,6 +86,7 @@ TOLD = "cannot be judged: GET x: 403 Forbidden"
             "is being deleted",
         ),
         "it binds at once": (UNBOUND | {CLASS: {"allowedTopologies": []}}, (), "is not bound"),
+        "its name is a path": ({CLAIM: A_PATH}, (), "does not exist"),
         "the claim may not be read": (a_volume([term(GOOGLES, A)]) | {CLAIM: DENIED}, (), TOLD),
         "the volume may not be read": (a_volume([term(GOOGLES, A)]) | {VOLUME: DENIED}, (), TOLD),
     },
@@ -98,20 +98,6 @@ def test_a_claim_says_its_zones_or_what_must_be_mended_before_its_pods_run(
 
     assert (found.zones if found else None) == zones
     assert found is None or (found.unbound.startswith(why) and bool(found.unbound) == bool(why))
-
-
-@pytest.mark.parametrize("spec", [{"volumeName": "../secrets"}, {"storageClassName": "a?b"}])
-def test_a_name_that_is_a_path_is_that_of_an_absent_disk(spec: Json) -> None:
-    api = KubernetesApi(Connection(url="http://127.0.0.1:9"))
-    disk = read_disk(api.get, "team-a", "../../victim/persistentvolumeclaims/data")
-    assert disk is not None
-    assert disk.unbound == "does not exist"
-
-    def get(path: str, kind: Any) -> Any:
-        return msgspec.convert({"spec": spec}, kind) if path == CLAIM else api.get(path, kind)
-
-    found = read_disk(get, "team-a", "data")
-    assert found is None or not found.zones
 
 
 def test_a_bound_claim_takes_two_reads_and_never_its_class() -> None:
