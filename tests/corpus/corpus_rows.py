@@ -46,11 +46,9 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
 def read_corpus() -> list[Row]:
     """Return the rows of public files, each with its repository and the commit that is read."""
     rows = []
-    for repository, files in _read("corpus").items():
-        commit = files.pop("commit")
-        rows += [
-            _read_row(path, words | {"repository": repository, "commit": commit}) for path, words in files.items()
-        ]
+    for place, files in _read("corpus").items():
+        where = dict(zip(("repository", "commit"), place.split("@"), strict=True))
+        rows += [_read_row(path, words | where) for path, words in files.items()]
     return rows
 
 

@@ -1,9 +1,8 @@
 """Threads that use a struct of msgspec for the first time at once do not crash the process."""
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.program_runs import run_python
 
 PROGRAM = """
 import sys, threading
@@ -38,6 +37,6 @@ def test_many_threads_may_be_the_first_to_read(reader: str) -> None:
     imports, call = READERS[reader]
     program = PROGRAM.format(imports=imports, call=call)
 
-    codes = [subprocess.run([sys.executable, "-c", program], check=False).returncode for _ in range(5)]
+    codes = [run_python("-c", program).returncode for _ in range(5)]
 
     assert codes == [0] * 5, "msgspec learns a struct at its first use: learn it at import"
