@@ -85,8 +85,8 @@ class Judge:
         """Report a create for a slice that has a pool which serves it, or which comes.
 
         A pinned pool serves its own slice only. One that only others use may be left out of the
-        count. What was created after this request was sent could not be known. What a list lacks
-        for longer than lists of GKE lag is gone.
+        count. What came or became whole after this request was sent could not be known. What a
+        list lacks for longer than lists of GKE lag is gone.
         """
         sent = self._sent
         fitting = [each for each in self._world.gke.list_fitting(pool.cluster, made) if each.pin == pool.pin]
@@ -95,7 +95,9 @@ class Judge:
         shown = self._world.run.pool_reads.get((pool.cluster, ""))
         if shown and shown.answered_at - shown.shows > LIST_SECONDS:
             since = min(since, shown.shows)
-        listed = [each for each in serving if each.made_at <= since and each.relabelled_at <= since]
+        listed = [
+            each for each in serving if max(each.made_at, each.relabelled_at, each.healthy_since or 0.0) <= since
+        ]
         if made.elastic and sum(each.size for each in listed) < made.count_nodes():
             return  # what the zones of its pools do not have comes in another one
         strangers = any(self._is_taken(each, made) or each.left_at > since for each in listed)
