@@ -100,17 +100,15 @@ class Kueue:
                 self._publish(entry)
 
     def _publish(self, entry: Entry) -> None:
-        made = entry.made
-        if self._world.exporters[self._cluster.name].up:
-            subject = ObjectName(kind=made.kind, namespace=NAMESPACE, name=made.name, uid=made.uid)
-            event = Event(
-                type=EventType.DEMAND, cluster=self._cluster.name, subject=subject, cause=f"quota {entry.version}"
-            )
-            self._world.publish(self._cluster.name, event)
+        cluster, subject = self._cluster.name, self._show(entry).owner
+        if self._world.exporters[cluster].up:
+            cause = f"quota {entry.version}"
+            event = Event(type=EventType.DEMAND, cluster=cluster, subject=subject, cause=cause)
+            self._world.publish(cluster, event)
 
     def _answer(self, uid: str, version: str, state: CheckState, retry_seconds: int | None) -> None:
         """Take what the check says, unless the Workload has changed meanwhile."""
-        entry = next((each for each in self.entries.values() if each.made.uid == uid), None)
+        entry = self.entries.get(uid)
         if entry is None or str(entry.version) != version:
             raise StaleView("the Workload has changed")
         self._world.tell(f"the check of {entry.made.name} is {state.state}: {state.message}")
