@@ -1,7 +1,5 @@
 """What must not go wrong when reads, refusals and restarts cross: each was once wrong."""
 
-from typing import Any
-
 import pytest
 from msgspec import structs
 
@@ -11,88 +9,28 @@ from shared.engine.look import has_lost_nodes
 from shared.engine.reads import list_inventory, read_lists
 from shared.engine.reconcile import plan_for
 from shared.engine.wakes import work_on
-from shared.model.errors import InvalidRequest
 from shared.model.pools import FillError, Machines, NodePool, PoolNode, PoolStatus
-from shared.model.workloads import Check, CheckState, SliceGroup, WorkloadView
+from shared.model.workloads import Check, CheckState
 from shared.plan.plan import make_plan
 from shared.plan.scene import Ask, Fact, Plan, Scene, Word
-from tests.builders import CLUSTER, NOW, a_pod, a_template
+from tests.builders import CLUSTER, NOW
 from tests.engine.fake_ports import CHECK
 from tests.engine.world import World, list_reasons
 
 
-def serve(world: World, *, replicas: int) -> Key:
-    """A Deployment on single hosts, of which all pods wait that run nowhere."""
-    template = a_template(topology="2x2")
-    group = SliceGroup(name="", replicas=replicas, hosts=1, template=template, elastic=True)
-    world.cluster.workloads["Deployment", "default", "serve"] = WorkloadView(
-        kind="Deployment",
-        namespace="default",
-        name="serve",
-        uid="of-serve",
-        groups=(group,),
-        templates={"": template},
-    )
-    own = structs.replace(template, labels={"pod-template-hash": "abc"})
-    for number in range(replicas):
-        name = f"serve-{number}"
-        pod = a_pod(name=name, uid=name, controller_kind="ReplicaSet", controller_name="serve-abc")
-        pod = structs.replace(pod, template=own, controller_api_version="apps/v1")
-        world.cluster.pods.setdefault(name, pod)
-    return Key(CLUSTER, "Deployment", "default", "serve")
-
-
-def elastic(*, replicas: int, **options: Any) -> tuple[World, Key, str]:
-    """The world of such a Deployment that has got its pool."""
-    world = World(**options)
-    key = serve(world, replicas=replicas)
-    work_on(key, world.ports)
-    (name,) = world.gke.pools
-    return world, key, name
-
-
-def test_a_higher_maximum_that_gke_refuses_is_asked_for_once() -> None:
-    world, key, name = elastic(replicas=1)
-    world.come(name, ready=1)
-    serve(world, replicas=2)
-    world.take_calls()
-
-    world.fail("raise *", InvalidRequest("the maximum is too high"))
-    work = work_on(key, world.ports)
-
-    assert [call for call in world.take_calls() if call.startswith("raise ")] == [f"raise {name} 2"]
-    assert list_reasons(work) == ["request_invalid"]
-
-
-def test_an_elastic_pool_grows_to_its_limit_shrinks_to_its_nodes_and_goes() -> None:
-    world, key, name = elastic(replicas=2, limit_chips=16)
-    world.come(name, ready=2)
-    for replicas in (3, 4):
-        world.clock.time += 3
-        serve(world, replicas=replicas)
-        work_on(key, world.ports)
-        assert world.gke.pools[name].maximum == replicas
-
-    world.end_pods("serve-")
-    serve(world, replicas=1)
-    work_on(key, world.collector.ports)
-    assert world.gke.pools[name].maximum == 2
-    world.end_workloads()
-    world.end_pods()
-    gone = work_on(key, world.collector.ports)
-    assert (list_reasons(gone), "chips" in gone.outcomes[0].facts) == (["owner_gone"], False)
-
-
 @pytest.mark.parametrize(("age", "word"), [(101.0, Word.NONE), (100.0, Word.CAUSE)], ids=["before", "after"])
 def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float, word: Word) -> None:
-    world, key, name = elastic(replicas=3)
+    world = World()
+    world.serve(3)
+    world.provisioner.tick()
+    (name,) = world.gke.pools
     world.clock.time += 600
     world.come(name, ready=1)
     world.clock.time += 100
     error = FillError("no capacity", world.clock.time - age)
     world.gke.machines[name] = Machines(present=1, errors=(error,))
 
-    look, _ = plan_for(key, world.ports)
+    look, _ = plan_for(Key(CLUSTER, "Deployment", "default", "serve"), world.ports)
 
     (pool,) = look.scene.pools
     assert (pool.word, pool.machines) == (word, 1)

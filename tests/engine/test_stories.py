@@ -152,6 +152,13 @@ class Story:
     def zone(self, pool: int, zone: str) -> None:
         assert self.world.gke.pools[self.world.find_pool(pool)].zones == (zone,)
 
+    def maximum(self, pool: int, nodes: int) -> None:
+        assert self.world.gke.pools[self.world.find_pool(pool)].maximum == nodes
+
+    def lacks(self, fact: str) -> None:
+        assert self.last is not None
+        assert fact not in self.last.outcomes[-1].facts
+
     def check(self, name: str, state: str, *words: object) -> None:
         found, pause = self.world.queues.state(name), self.world.queues.pauses[-1]
         assert (found.state, " ".join(map(str, words)) in found.message) == (state, True), found

@@ -12,8 +12,7 @@ from shared.engine.wakes import BEGIN_SECONDS, LISTED_MIN
 from shared.model.errors import Denied
 from shared.model.workloads import WorkloadView
 from shared.needs.wanted import Wanted, list_wanted
-from tests.builders import a_pod
-from tests.engine.world import World, list_reasons
+from tests.engine.world import World
 
 
 def test_a_tick_goes_on_where_its_time_ended() -> None:
@@ -31,27 +30,6 @@ def test_a_tick_goes_on_where_its_time_ended() -> None:
     assert world.provisioner.tick().left == 0
     asked = [call.rpartition(" ")[2] for call in world.take_calls() if call.startswith("get JobSet")]
     assert list(dict.fromkeys(asked))[: len(left)] == left
-
-
-def of_nobody(world: World, name: str, **fields: str) -> None:
-    """A pod without the marks of any kind."""
-    pod = a_pod(name=name, uid=name)
-    template = structs.replace(pod.template, labels={}, annotations={})
-    world.cluster.pods[name] = structs.replace(pod, template=template, **fields)
-    bare = WorkloadView(kind="Pod", namespace="default", name=name, uid=name, templates={"": template})
-    world.cluster.workloads["Pod", "default", name] = bare
-
-
-def test_a_bare_pod_is_a_workload_of_its_own_and_one_whose_controller_nobody_serves_is_answered_once() -> None:
-    world = World()
-    of_nobody(world, "alone", controller_kind="")
-    world.provisioner.tick()
-    assert "get Pod alone" in world.take_calls()
-    world.cluster.pods.clear()
-
-    of_nobody(world, "mpi-0", controller_kind="MPIJob", controller_name="mpi")
-    assert list_reasons(world.provisioner.tick()) == ["owner_kind_unknown"]
-    assert not world.provisioner.tick().outcomes
 
 
 def have_many(world: World) -> list[str]:

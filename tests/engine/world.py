@@ -21,6 +21,7 @@ from shared.model.decisions import Reason
 from shared.model.messages import EndedOperation
 from shared.model.needs import Tier, Way
 from shared.model.pools import Operation, PoolNode, PoolStatus
+from shared.model.workloads import SliceGroup, WorkloadView
 from tests.builders import CLUSTER, IN_ONE_POOL, JOBSET_UID, NOW, a_go_pool, a_jobset, a_pod, a_template, settings
 from tests.clocks import StepClock
 from tests.engine.fake_ports import FakeCluster, FakeGke, FakeQueues, OneThread
@@ -163,6 +164,28 @@ class World:
         self.wait(*slices, age=age)
         self.provision()
         return list(self.gke.pools)
+
+    def serve(self, replicas: int) -> None:
+        """A Deployment on single hosts, of which all pods wait that run nowhere."""
+        template = a_template(topology="2x2")
+        group = SliceGroup(name="", replicas=replicas, hosts=1, template=template, elastic=True)
+        self._add_workload("Deployment", "serve", groups=(group,), templates={"": template})
+        own = structs.replace(template, labels={"pod-template-hash": "abc"})
+        for name in (f"serve-{number}" for number in range(replicas)):
+            pod = a_pod(name=name, uid=name, controller_kind="ReplicaSet", controller_name="serve-abc")
+            pod = structs.replace(pod, template=own, controller_api_version="apps/v1")
+            self.cluster.pods.setdefault(name, pod)
+
+    def stray(self, name: str, controller: str = "") -> None:
+        """A pod without the marks of any kind waits, perhaps of a controller that no kind has."""
+        pod = a_pod(name=name, uid=name, controller_kind=controller, controller_name=controller)
+        template = structs.replace(pod.template, labels={}, annotations={})
+        self.cluster.pods[name] = structs.replace(pod, template=template)
+        self._add_workload("Pod", name, templates={"": template})
+
+    def _add_workload(self, kind: str, name: str, **fields: Any) -> None:
+        view = WorkloadView(kind=kind, namespace="default", name=name, uid=name, **fields)
+        self.cluster.workloads[kind, "default", name] = view
 
     def place(self, number: int, pool: str | int, jobset: str = "train") -> None:
         """The pods of a slice are bound to nodes that stay as they are."""
