@@ -8,12 +8,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.corpus.corpus_rows import read_corpus
-
-if TYPE_CHECKING:
-    from tests.corpus.corpus_rows import Row
+from tests.corpus.corpus_rows import Row, read_corpus
 
 VARIABLE = "TPU_PROVISIONER_CORPUS"
 """Names a folder with the git directory of each repository, as OWNER+NAME: clones, bare or not."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from tests.cli.cli_world import run
 from tests.corpus.corpus_files import ROWS, VARIABLE, read_file
 from tests.corpus.corpus_rows import Row, write_outcomes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.corpus
 ZONE = "us-central1-a"  # for files that select none; no outcome depends on it

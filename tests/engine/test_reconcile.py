@@ -17,7 +17,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Busy
 from shared.model.pools import PoolShape, PoolStatus
 from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod
+from tests.builders import CLUSTER, NOW, a_pod
 from tests.engine.fake_ports import CHECK
 from tests.engine.world import World
 
@@ -28,19 +28,6 @@ def test_every_answer_of_the_plan_has_words() -> None:
     given = {name for path in PLAN.glob("*.py") for name in re.findall(r"Reason\.([A-Z_]+)", path.read_text())}
 
     assert {Reason[name] for name in given} <= WORDS.keys()
-
-
-def test_the_record_of_a_delete_says_what_the_pool_has_cost() -> None:
-    world = World()
-    world.run_all()
-    world.finish(replicas=1)
-    world.clock.pause(3600.16)
-
-    (outcome,) = (each for each in world.collector.work(uid=JOBSET_UID).outcomes if each.pool)
-
-    assert outcome.facts["chips"] == 16
-    assert outcome.facts["pool_seconds"] == 3600.2
-    assert (outcome.facts["spot"], outcome.facts["zone"]) == (False, "us-east5-b")
 
 
 def look_at(**scene: Any) -> Look:

@@ -155,6 +155,10 @@ class Story:
     def maximum(self, pool: int, nodes: int) -> None:
         assert self.world.gke.pools[self.world.find_pool(pool)].maximum == nodes
 
+    def facts(self, **facts: object) -> None:
+        assert self.last is not None
+        assert facts.items() <= self.last.outcomes[-1].facts.items(), self.last.outcomes[-1].facts
+
     def lacks(self, fact: str) -> None:
         assert self.last is not None
         assert fact not in self.last.outcomes[-1].facts
