@@ -106,7 +106,7 @@ def test_it_publishes_what_stands_and_what_comes_until_another_one_takes_over_or
     gauges = ("leaders_unschedulable 2.0", "is_leader 1.0", f'build_info{{version="{VERSION}"}} 1.0')
     assert [each for each in gauges if f"tpu_provisioner_exporter_{each}" not in shown] == []
 
-    standby, third = start(LEASE_SECONDS="3"), start()
+    standby, third = start(), start()
     wait_until(lambda: {json.loads(each.ask("/readyz"))["role"] for each in (standby, third)} == {"standby"})
     assert len(kubernetes.asked("pods", watch=False)) == 1
     third.end(PATIENCE_SECONDS)
