@@ -119,10 +119,8 @@ def test_it_publishes_what_stands_and_what_comes_until_another_one_takes_over_or
     # What stands is reported again under the same ids: harmless to whoever reads the world.
     wait_until(lambda: len(standby.messages("published")) == 3)
     assert len({each["attributes"]["ce-id"] for each in stored(pubsub)}) == 3
-    kubernetes.leases["tpu-provisioner-exporter"] |= {
-        "spec": {"holderIdentity": "thief"},
-        "metadata": {"name": ""},
-    }
+    stolen = {"spec": {"holderIdentity": "thief"}, "metadata": {"resourceVersion": "0"}}
+    kubernetes.leases["tpu-provisioner-exporter"] = stolen
     wait_until(lambda: standby.exit_code is not None)
     assert standby.exit_code == 1
 
