@@ -241,7 +241,7 @@ def share_nodes(group: SliceGroup) -> SliceGroup:
     if bound or group.elastic:
         return group
     pods = max(group.replicas - group.over, 0) * (group.pods or max(group.hosts, 1))
-    return structs.replace(group, replicas=pods, hosts=1, pods=0, slots=None, elastic=True)
+    return structs.replace(group, replicas=pods, hosts=1, slots=None, elastic=True)
 
 
 def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:

@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.edges.pods import read_template
 from shared.kinds.leaderworkerset import SET_NAME
@@ -20,7 +21,15 @@ from shared.kinds.raycluster import (
 )
 from shared.kinds.read import UnexpectedValue
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET, TEMPLATE_HASH
-from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, select_pods_of
+from shared.kinds.table import (
+    KINDS,
+    choose_kinds,
+    find_kind_of_pod,
+    get_kind,
+    is_pod_of,
+    select_pods,
+    select_pods_of,
+)
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.workloads import PodView, WorkloadView
@@ -188,6 +197,10 @@ def test_a_pod_leads_to_its_owner_and_its_slice(row: Json) -> None:
 
 def test_each_kind_knows_its_own_pods() -> None:
     assert (find_kind_of_pod(a_server()), find_kind_of_pod(a_shard())) == (DEPLOYMENT, STATEFULSET)
+    served = structs.replace(BUILDERS["Deployment"](), name="another")
+    assert (is_pod_of(BUILDERS["Deployment"](), a_server()), is_pod_of(served, a_server())) == (True, False)
+    assert choose_kinds(("Deployment", "MPIJob")) == (DEPLOYMENT,)
+    assert (RAYCLUSTER.group, RAYCLUSTER.versions) == ("ray.io", ("v1", "v1alpha1"))
     assert select_pods_of(a_leaderworkerset()) == f"{SET_NAME}=train"
     of_deployments = select_pods(DEPLOYMENT).split(",")
     assert of_deployments[0] == TEMPLATE_HASH
