@@ -1,9 +1,12 @@
-"""One workload on its way: calls, words, proofs, and what is not Kueue's or ours to serve."""
+"""One workload on its way: how short it is, what it calls, and what is said."""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -17,17 +20,20 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Busy
 from shared.model.pools import PoolShape, PoolStatus
 from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
-from tests.builders import CLUSTER, NOW, a_pod
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod
 from tests.engine.fake_ports import CHECK
 from tests.engine.world import World
 
-PLAN = Path(__file__).parents[2] / "shared/plan"
+SHARED = str(Path(__file__).parents[2] / "shared")
+EDGES = f"{SHARED}/edges"
+MODULES, FUNCTIONS = 32, 241
+DELETE_MODULES, DELETE_FUNCTIONS = 17, 106
 
 
 def test_every_answer_of_the_plan_has_words() -> None:
-    given = {name for path in PLAN.glob("*.py") for name in re.findall(r"Reason\.([A-Z_]+)", path.read_text())}
+    plan = "".join(path.read_text() for path in Path(SHARED, "plan").glob("*.py"))
 
-    assert {Reason[name] for name in given} <= WORDS.keys()
+    assert {Reason[name] for name in re.findall(r"Reason\.([A-Z_]+)", plan)} <= WORDS.keys()
 
 
 def look_at(**scene: Any) -> Look:
@@ -84,3 +90,36 @@ def test_a_check_is_marked_active_once() -> None:
         world.provisioner.tick()
 
     assert world.queues.marked == ["capacity"]
+
+
+def count_way(work: Callable[[], object]) -> tuple[int, int]:
+    """Return how many modules and functions of the product a call passes; no comprehensions."""
+    functions: set[tuple[str, str]] = set()
+
+    def note(frame: FrameType, event: str, _arg: Any) -> None:
+        code = frame.f_code
+        own = code.co_filename.startswith(SHARED) and not code.co_filename.startswith(EDGES)  # the fakes' reader
+        if event == "call" and own and not code.co_name.startswith("<"):
+            functions.add((code.co_filename, code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return len({module for module, _ in functions}), len(functions)
+
+
+def test_the_way_is_short() -> None:
+    """The bounds are where it stands. The goals: 28 modules, 150 functions, and 24 and 120."""
+    before, demand, over = World(), World(), World()
+    for world in (before, demand):
+        world.wait(0)
+    before.provisioner.work()  # what is learnt once in a process is no part of the way
+    over.run_all()
+    over.finish(replicas=1)
+
+    modules, functions = count_way(demand.provisioner.work)
+    assert (modules <= MODULES, functions <= FUNCTIONS) == (True, True), (modules, functions)
+    modules, functions = count_way(lambda: over.collector.work(uid=JOBSET_UID))
+    assert (modules <= DELETE_MODULES, functions <= DELETE_FUNCTIONS) == (True, True), (modules, functions)
