@@ -6,7 +6,7 @@ from msgspec import structs
 from shared.engine.budget import Key
 from shared.engine.kueue import read_standing
 from shared.engine.look import has_lost_nodes
-from shared.engine.reads import list_inventory, read_lists
+from shared.engine.reads import add_facts, list_inventory, read_lists
 from shared.engine.reconcile import plan_for
 from shared.engine.wakes import work_on
 from shared.model.pools import FillError, Machines, NodePool, PoolNode, PoolStatus
@@ -51,6 +51,16 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
 
     assert len(world.gke.pools) == 1
     assert list_reasons(work) == ["limit_reached"]
+
+
+def test_the_users_of_a_pool_are_pods_of_others_and_no_pods_of_its_own_workload() -> None:
+    world = World()
+    (name,) = world.run_all(slices=1)
+    look, _ = plan_for(world.key, world.ports)
+
+    add_facts(look, [Ask(Fact.USERS, name)], world.ports)
+
+    assert look.users == {name: []}
 
 
 def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:

@@ -115,6 +115,7 @@ def test_gpus_are_summed_as_chips_are_and_requests_are_the_whole_pod_s() -> None
     assert (found.gpus, found.cpu_millis, found.memory_bytes) == (4, 8000, 3 * 1024**3)
     assert wrong.unreadable_amounts == (f"{labels.GPU_RESOURCE}=many",)
     assert read_template(containers=[container(4), huge]).unreadable_amounts == ("hugepages-2Mi=1Gi",)
+    assert read_template(containers=[container(1_000_000)]).chips == 1_000_000
     assert read_template(containers=[huge]).unreadable_amounts == (), (
         "those of other pods are none of our business"
     )
