@@ -16,17 +16,15 @@ def rows(names: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(arguments, [pytest.param(*row, id=name) for name, row in values.items()])
 
 
-def read_table(file: str, names: str, section: str = "") -> dict[str, dict[str, Any]]:
+def read_table(file: str, names: str, section: str) -> dict[str, dict[str, Any]]:
     """Return the rows of a file of `golden` by their names. They have these columns only.
 
-    Where a column is named as the sections, the file has its rows below the values of that column.
+    The column `section` has the heading that a row is below.
     """
     text = (Path(__file__).parent / "rules/golden" / file).read_text(encoding="utf-8")
-    table: dict[str, dict[str, Any]] = yaml.safe_load(text)
-    if section:
-        parts = ((title, name, row) for title, part in table.items() for name, row in part.items())
-        table = {f"{title}: {name}": row | {section: title} for title, name, row in parts}
-    lines = re.findall(r"^  [^ #]" if section else r"^[^ #\n]", text, flags=re.MULTILINE)
+    parts = ((title, name, row) for title, part in yaml.safe_load(text).items() for name, row in part.items())
+    table = {f"{title}: {name}": row | {section: title} for title, name, row in parts}
+    lines = re.findall(r"^  [^ #]", text, flags=re.MULTILINE)
     assert len(lines) == len(table), f"{file}: two rows have one name"
     for name, row in table.items():
         assert row.keys() <= set(names.split()), f"{file}: {name}: valid: {names}"
