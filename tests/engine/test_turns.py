@@ -17,28 +17,6 @@ from tests.builders import CLUSTER, settings
 from tests.engine.world import World, list_reasons
 
 
-def test_a_refusal_gives_back_no_deletion_that_gke_accepted_before() -> None:
-    world = World(deletions_per_minute_max=1)
-    books, now = world.collector.ports.books[CLUSTER], world.clock.time
-    assert books.take_deletion("first", now)  # GKE accepts it
-    assert books.take_deletion("first", now + 2)  # and says of the same one that it is busy with it
-
-    books.give_back_deletion("first", now + 2)
-
-    assert not books.take_deletion("second", now + 3)
-    assert books.take_deletion("second", now + 61)
-
-
-def test_a_deletion_counts_from_its_last_try() -> None:
-    world = World(deletions_per_minute_max=1)
-    books, now = world.collector.ports.books[CLUSTER], world.clock.time
-    assert books.take_deletion("first", now)  # nobody knows what came of it
-    assert books.take_deletion("first", now + 50)
-
-    assert not books.take_deletion("second", now + 70)
-    assert books.take_deletion("second", now + 111)
-
-
 def test_threads_together_pass_no_limit() -> None:
     world = World(limit_chips=48)
     names = [f"w{number}" for number in range(12)]
