@@ -206,17 +206,6 @@ def test_a_machine_named_by_the_pod_is_taken() -> None:
     assert look_up(T7X, "4x4x4", 4).machine.name == "tpu7x-standard-4t", "this one is chosen by name only"
 
 
-def test_the_catalogue_is_consistent() -> None:
-    for family in TPUS.values():
-        assert family.boot_disks
-        assert bool(family.topologies) + bool(family.cubes_max) <= 1
-        assert len({machine.name for machine in family.machines}) == len(family.machines)
-        for machine in family.machines:
-            assert machine.name.endswith(f"-{machine.chips}t")
-            assert machine.multi_host or machine.single_host
-            assert not machine.single_host or count_chips(machine.single_host) == machine.chips
-
-
 # --- what a node leaves to pods, and the boot disk that their ephemeral storage needs ---
 
 
