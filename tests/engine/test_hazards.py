@@ -1,19 +1,27 @@
-"""What must not go wrong when reads, refusals and restarts cross: each was once wrong."""
+"""What must not go wrong when reads, refusals, restarts and threads cross, and whose turn it is."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
 
 import pytest
 from msgspec import structs
 
-from shared.engine.budget import Key
+from shared.engine.budget import Key, open_books
 from shared.engine.kueue import read_standing
 from shared.engine.look import has_lost_nodes
 from shared.engine.reads import add_facts, list_inventory, read_lists
 from shared.engine.reconcile import plan_for
+from shared.engine.threads import CALLS_AT_ONCE, Crew
 from shared.engine.wakes import work_on
+from shared.model.errors import OutOfTime
 from shared.model.pools import FillError, Machines, NodePool, PoolNode, PoolStatus
 from shared.model.workloads import Check, CheckState
 from shared.plan.plan import make_plan
 from shared.plan.scene import Ask, Fact, Plan, Scene, Word
-from tests.builders import CLUSTER, NOW
+from shared.settings import ClusterSettings
+from tests.builders import CLUSTER, NOW, settings
 from tests.engine.fake_ports import CHECK
 from tests.engine.world import World, list_reasons
 
@@ -116,3 +124,57 @@ def test_of_two_checks_of_ours_the_one_that_waits_is_answered(monkeypatch: pytes
     assert read_standing(CLUSTER, jobset, world.ports).check == second
     world.queues.queue(checks=(structs.replace(first, state="Retry"), second), holds_quota=False)
     assert read_standing(CLUSTER, jobset, world.ports).retried
+
+
+def test_threads_together_pass_no_limit() -> None:
+    world = World(limit_chips=48)
+    names = [f"w{number}" for number in range(12)]
+    world.add(*names)
+    function = world.provisioner
+    function.ports = structs.replace(function.ports, crew=Crew())
+    barrier = threading.Barrier(len(names), timeout=10)
+
+    # Each has planned its create, and none has sent it.
+    world.on("get namespace kube-system", barrier.wait, times=inf)
+    with ThreadPoolExecutor(len(names)) as pool:
+        works = list(pool.map(function.work, names))
+
+    assert len(world.gke.pools) == 3
+    told = [reason for work in works for reason in list_reasons(work)]
+    assert (told.count("pool_absent"), told.count("limit_reached")) == (3, 9)
+    assert not [error for work in works for error in work.errors]
+
+
+def key(namespace: str, name: str) -> Key:
+    return Key(CLUSTER, "JobSet", namespace, name)
+
+
+def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_wait() -> None:
+    other = "projects/p/locations/l/clusters/other"
+    books = open_books(settings(clusters={CLUSTER: ClusterSettings(), other: ClusterSettings()}))
+    turns = books[CLUSTER]
+    turns.wait(key("a", "old"), 1.0, begun=False)
+    turns.wait(key("a", "older"), 0.0, begun=False)
+    turns.wait(key("b", "young"), 9.0, begun=False)
+    turns.wait(key("c", "gang"), 99.0, begun=True)
+    turns.wait(key("c", "gone"), 0.0, begun=False)
+    turns.wait(key("c", "gone"), None)
+
+    order = [turns.take_next() for _ in range(5)]
+
+    assert [each.name if each else None for each in order] == ["gang", "older", "young", "old", None]
+    assert books[other].take_next() is None
+
+
+def test_no_task_begins_after_its_time_and_none_that_has_begun_holds_up_its_caller() -> None:
+    crew, over, begun, before = Crew(), threading.Event(), list[None](), threading.enumerate()
+
+    tasks: list[Callable[[], object]] = [*[over.wait] * CALLS_AT_ONCE, lambda: begun.append(None)]
+
+    crew.fork(over.wait)
+    answers = crew.run(tasks, seconds=0.01)
+    over.set()
+    for thread in set(threading.enumerate()).difference(before):
+        thread.join()
+
+    assert ({type(each) for each in answers}, begun) == ({OutOfTime}, [])

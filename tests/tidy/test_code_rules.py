@@ -35,7 +35,7 @@ BUDGETS = {
     "tests/loop": (1_805, 2_200),
     "tests/cli": (1_811, 1_900),
     "tests/rules": (4_231, 5_800),
-    "tests/engine": (1_452, 1_900),
+    "tests/engine": (1_443, 1_900),
     "tests/mutants": (685, 600),
     "tests/simulation": (4_383, 4_000),
     " ".join(DEPLOYED): (13_920, 14_000),
