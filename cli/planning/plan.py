@@ -339,7 +339,7 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
     return name, structs.replace(settings, clusters={name: moved})
 
 
-def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
+def summarize(planned: Sequence[PlannedNeed], *, unserved: bool) -> str:
     """Return one sentence: how many pools, nodes and chips, and how many needs get none."""
     created = [each for each in planned if each.creates]
     refused = sum(each.refused for each in planned)
