@@ -370,11 +370,12 @@ class Judge:
         made, now, cap = self._home(pool).find_owner(pool), self._now, self._world.scenario.cap
         if made is not None and (made.terminal or made.suspended or made.deleting_since is not None):
             return
+        if made is None and self._was_over(pool):
+            return
         times = [at for at in self._doubtful.get(pool.cluster, ()) if now - at < 55]
         self._doubtful[pool.cluster] = [*times, now]
         late = self._may_fail("stall", "late", "crash", "lost-reply")
-        spoken = made is None and self._was_over(pool)
-        if len(times) >= cap and not late and not spoken and not self._is_several(Role.COLLECT):
+        if len(times) >= cap and not late and not self._is_several(Role.COLLECT):
             text = f"{len(times) + 1} pools in a minute without a word of their owners: {pool.name}"
             self.report("deletions per minute", text)
 
