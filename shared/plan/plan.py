@@ -246,9 +246,10 @@ def _rests_on_machines(pool: Pool, census: Census, plan: Plan) -> bool:
 def _is_old(census: Census) -> bool:
     """Return whether a demand may have had a try that no list shows.
 
-    The pods of a workload that is older may have been made again.
+    The pods of a workload that is older may have been made again. A clock that is far ahead of this
+    one says nothing of its age.
     """
     now = census.scene.now
     waiting = min((pod.created_at for pod in census.scene.pods if pod.waits), default=now)
     since = min(waiting, census.scene.owner_created_at or waiting)
-    return now - since >= YOUNG_SECONDS or census.scene.queued
+    return abs(now - since) >= YOUNG_SECONDS or census.scene.queued
