@@ -104,11 +104,11 @@ class ClusterPort:
         return [node.view for node in listed]
 
     def list_bound_pods(self, node: str) -> list[PodView]:
-        """Return the unfinished pods on a node, and remember the look at its pool."""
+        """Return the unfinished pods on a node, and remember the look at it."""
         truth = self._begin("list_bound_pods")
         if node not in truth.nodes:
             return []
-        self._world.note_look(self._name, truth.nodes[node].pool.name)
+        self._world.note_look(self._name, node)
         return [self._view(pod) for pod in truth.nodes[node].pods]
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:

@@ -146,10 +146,13 @@ class Judge:
         """
         key, made = pool.place, self._home(pool).find_owner(pool)
         before = self._last.get(key)
-        if before is not None and self._may_fail("late") and pool.precedes(before):
+        twice = before is not None and (pool.precedes(before) or pool.name == before.name)
+        if twice and self._may_fail("late"):
             return  # GKE does it long after the caller has given up
         self._last[key] = pool
-        if before is None or made is None or touched or self._may_fail("vanish", "stale", "crash"):
+        # The lists of two settings end after other numbers of tries.
+        lists = any(each.settings for each in self._world.scenario.rollouts if each.role == "provision")
+        if before is None or made is None or touched or lists or self._may_fail("vanish", "stale", "crash"):
             return
         if self._world.gke.is_there(before) and self._now - before.made_at < TWO_SECONDS:
             text = f"{pool.name} is created less than {TWO_SECONDS:.0f} s after {before.name}"
@@ -277,7 +280,8 @@ class Judge:
         now, made, run = self._now, pod.workload, self._world.run
         if pool.is_of(made) and pool.healthy_since is None and made.shape.hosts > 1:
             return
-        look = run.looks.get((pool.cluster, pool.name), run.began)
+        names = (pool.name, pod.node.view.name if pod.node else "")
+        look = max(run.looks.get((pool.cluster, name), run.began) for name in names)
         if pod.bound_at > look and self._sent - look <= LOOK_SECONDS:
             self.figures["pods bound after the look"] += 1
             return
@@ -312,12 +316,13 @@ class Judge:
             self.report("needed pools", f"delete of {pool.name} ({pool.status}), whole; {text}")
 
     def _is_done_with(self, pool: Pool, made: Workload) -> bool:
-        """Return whether a pool is a finished slice's own, so that no other one may use it."""
-        plans = made.list_wanted()
+        """Return whether a pool is the own one of a slice that has ended or runs elsewhere."""
+        plans, pods = made.list_wanted(), self._home(pool).list_pods_of(made)
         wanted = {plan.slice_name for plan in plans}
-        if pool.pin and pool.pin not in {plan.pool_key for plan in plans}:
+        nodes = [pod.node for pod in pods if pod.plan.pool_key == pool.pin]
+        elsewhere = bool(nodes) and all(node is not None and node.pool is not pool for node in nodes)
+        if pool.pin and (elsewhere or pool.pin not in {plan.pool_key for plan in plans}):
             return True
-        pods = self._home(pool).list_pods_of(made)
         return any(
             pod.plan.pool_key and pod.node and pod.node.pool is pool and pod.plan.slice_name not in wanted
             for pod in pods

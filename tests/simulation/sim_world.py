@@ -90,9 +90,9 @@ class World:
         now = self.time.now
         self.run.pool_reads[cluster, name] = PoolRead(now, now - self.faults.stale_seconds)
 
-    def note_look(self, cluster: str, pool: str) -> None:
-        """Note that a function reads the pods on a node of a pool now, or that it has no node."""
-        self.run.looks[cluster, pool] = self.time.now
+    def note_look(self, cluster: str, name: str) -> None:
+        """Note that a function reads the pods on a node now, or that a pool has no node."""
+        self.run.looks[cluster, name] = self.time.now
 
     def make_uid(self, prefix: str) -> str:
         self._uids += 1
