@@ -244,7 +244,9 @@ class Judge:
         old = [each for each in home.list_nodes(pool) if each.created_at < self._sent - LOOK_SECONDS]
         if nodes < len(old) and (nodes or any(each.pods for each in old)):
             self.report("in use", f"{pool.name} is bounded to {nodes} nodes and has {len(old)}")
-        starting = min(pool.recall_machines(self._sent - LOOK_SECONDS).present, pool.granted)
+        look = self._sent - LOOK_SECONDS
+        moments = [look, *(at for at, _ in pool.machines if at > look)]
+        starting = min(*(pool.recall_machines(at).present for at in moments), pool.granted)
         if 0 < nodes < starting:
             self.report("in use", f"{pool.name} is bounded to {nodes} nodes and GKE makes {starting}")
 
