@@ -83,7 +83,8 @@ def plan_takes(census: Census, spare: Collection[str], first: Collection[str]) -
         act = None if is_used(pool, census) else _end(pool, census, spare, first)
         if act is None and holds_room(pool, census):
             off = Act(verb=Verb.LOWER, pool=pool.name, maximum=0)
-            act = lower_maximum(pool) if pool.nodes else off
+            comes = pool.nodes or (pool.elastic and pool.machines)
+            act = lower_maximum(pool) if comes else off
         acts.append(act)
     return list(filter(None, acts))
 
