@@ -25,7 +25,8 @@ MAIN = Path(__file__).resolve().parents[2] / "functions" / "main.py"
 @pytest.fixture
 def records() -> Iterator[Records]:
     found, log = Records(), logging.getLogger("functions")
-    before, log.level = log.level, logging.DEBUG
+    before = log.level
+    log.setLevel(logging.DEBUG)  # which forgets what a logger remembers of its levels
     log.addHandler(found)
     yield found
     log.removeHandler(found)
