@@ -56,8 +56,8 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
 
     train.delete()
     refused.delete()
-    history = wait_for("its end in the history", lambda: tell(environ, train, "deletion ended"))
-    assert f"now: workload default/{train.name} does not exist, and has no pools" in history
+    gone = f"now: workload default/{train.name} does not exist, and has no pools"
+    wait_for("its end in the history", lambda: tell(environ, train, "deletion ended", gone))
 
 
 def list_rows(environ: dict[str, str], part: str, workload: Workload) -> list[dict[str, Any]]:
@@ -65,10 +65,10 @@ def list_rows(environ: dict[str, str], part: str, workload: Workload) -> list[di
     return [row for row in read_json("status", environ=environ)[part] if row["workload"] == workload.name]
 
 
-def tell(environ: dict[str, str], workload: Workload, words: str) -> str:
-    """Return what `why` prints, once it has these words."""
+def tell(environ: dict[str, str], workload: Workload, *words: str) -> str:
+    """Return what `why` prints, once it has all of these words."""
     shown = run("why", workload.name, environ=environ)
-    return shown.stdout if (shown.exit_code, words in shown.stdout) == (0, True) else ""
+    return shown.stdout if shown.exit_code == 0 and all(each in shown.stdout for each in words) else ""
 
 
 def test_a_healthy_stack_passes_every_check(environ: dict[str, str]) -> None:
