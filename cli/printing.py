@@ -103,7 +103,7 @@ class Format(StrEnum):
 
 def open_console() -> Console:
     """Return a console on standard output as it is now."""
-    return Console()
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def print_data(data: Any, form: Format) -> None:

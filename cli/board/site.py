@@ -204,7 +204,7 @@ def listening(board: Board, *, port: int = 0) -> Iterator[threading.Thread]:
     with bound:  # the server has a copy of it
         server = make_server(HOST, port, board, threaded=True, request_handler=_QuietHandler, fd=bound.fileno())
     board.port = server.port
-    thread = threading.Thread(target=server.serve_forever, name="board")
+    thread = threading.Thread(target=server.serve_forever, name="board", daemon=True)
     thread.start()
     try:
         yield thread
